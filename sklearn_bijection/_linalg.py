@@ -1,0 +1,141 @@
+"""Dense linear algebra that the solvers share: the rank cut, the signs of an SVD, the polar factor."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+Array = NDArray[np.float64]
+
+
+class SVD(NamedTuple):
+    """``A = U diag(s) V'``, with ``V`` stored by columns."""
+
+    U: Array
+    s: Array
+    V: Array
+
+
+def rank_tolerance(eigenvalues: Array, noise: float) -> float:
+    """Eigenvalue of a covariance below which a direction counts as rounding.
+
+    Two sources of rounding are told apart: that of the covariance itself, relative to its largest
+    eigenvalue, and that of the data it was made from, whose variance per column is at most `noise`.
+    """
+    return len(eigenvalues) * max(np.finfo(float).eps * float(eigenvalues.max(initial=0.0)), noise)
+
+
+def principal_axes(covariance: Array, *, noise: float = 0.0) -> tuple[Array, Array]:
+    """Eigenvalues, descending, and eigenvectors of a covariance, cut at its numerical rank.
+
+    Parameters
+    ----------
+    covariance : ndarray of shape (n_features, n_features)
+        Symmetric and positive semi-definite up to rounding.
+    noise : float, default=0.0
+        Variance that the precision of the data alone may put into a column.
+
+    Returns
+    -------
+    values : ndarray of shape (rank,)
+    vectors : ndarray of shape (n_features, rank)
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    rank = int(np.count_nonzero(values > rank_tolerance(values, noise)))
+    return values[:rank], vectors[:, :rank]
+
+
+def signed_svd(A: Array) -> SVD:
+    """Thin SVD in which the largest entry of every left singular vector is positive.
+
+    An SVD fixes its vectors only up to a common sign; fixing the sign makes fits comparable.
+    """
+    U, s, Vt = linalg.svd(A, full_matrices=False, check_finite=False)
+    sign = np.sign(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])])
+    return SVD(U * sign, s, Vt.T * sign)
+
+
+def gram_svd(A: Array) -> SVD:
+    """Thin SVD through the eigen-decomposition of the smaller Gram matrix.
+
+    About twice as fast as an SVD and only half as precise: singular values below 1e-8 of the largest
+    are rounding, and are left out. Made for scoring many candidates, not for the map that is kept.
+    """
+    if A.shape[0] < A.shape[1]:
+        V, s, U = gram_svd(A.T)
+        return SVD(U, s, V)
+    values, V = principal_axes(A.T @ A)
+    s = np.sqrt(values)
+    return SVD(A @ (V / s), s, V)
+
+
+def polar_factor(A: Array, *, allow_reflection: bool = True) -> Array:
+    """The (semi-)orthogonal matrix nearest to `A`: ``U V'`` of its SVD.
+
+    Where `A` is rank deficient the null directions are matched to each other, so that a square `A`
+    always gives a full orthogonal matrix.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n_features, n_targets)
+    allow_reflection : bool, default=True
+        If False and `A` is square, the nearest matrix among those of determinant +1.
+
+    Returns
+    -------
+    R : ndarray of shape (n_features, n_targets)
+    """
+    U, _, Vt = linalg.svd(A, full_matrices=False, check_finite=False)
+    if not allow_reflection and A.shape[0] == A.shape[1] and linalg.det(U) * linalg.det(Vt) < 0:
+        # The last pair has the smallest singular value, so turning it costs least.
+        U[:, -1] *= -1
+    factor: Array = U @ Vt
+    return factor
+
+
+def variance_explained(
+    y_true: NDArray[Any], y_pred: NDArray[Any], sample_weight: NDArray[Any] | None = None
+) -> float:
+    """Share of the total variance of `y_true` that `y_pred` explains, over all columns together.
+
+    ``1 - sum ||y_i - p_i||² / sum ||y_i - mean(y)||²``: columns weigh by their variance, so the value
+    does not change when both arrays are rotated. 1 is perfect, 0 is the mean, below 0 is worse.
+
+    Parameters
+    ----------
+    y_true, y_pred : ndarray of shape (n_samples,) or (n_samples, n_targets)
+    sample_weight : ndarray of shape (n_samples,), default=None
+
+    Returns
+    -------
+    r2 : float
+
+    Raises
+    ------
+    ValueError
+        If `y_true` has no variance, where the ratio means nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> variance_explained(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 1.0]))
+    0.5
+    """
+    truth = np.asarray(y_true, dtype=np.float64).reshape(len(y_true), -1)
+    guess = np.asarray(y_pred, dtype=np.float64).reshape(len(y_pred), -1)
+    weight = (
+        np.ones(len(truth))
+        if sample_weight is None
+        else np.asarray(sample_weight, dtype=np.float64)
+    )
+    spread = weight @ np.square(truth - np.average(truth, axis=0, weights=weight)).sum(axis=1)
+    if not spread > 0:
+        raise ValueError(
+            f"y_true has no variance over its {len(truth)} rows, so R² is undefined. "
+            "Score on rows that differ from one another."
+        )
+    return float(1.0 - weight @ np.square(truth - guess).sum(axis=1) / spread)

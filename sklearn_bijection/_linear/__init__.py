@@ -1,0 +1,6 @@
+"""Aligners with a closed form."""
+
+from ._cca import CCAAligner
+from ._procrustes import ProcrustesAligner
+
+__all__ = ["CCAAligner", "ProcrustesAligner"]

@@ -1,0 +1,302 @@
+"""Paired moments: all that a closed form needs to know about the data, in memory that ignores n.
+
+Moments are additive, so a fit can be streamed, merged and distributed. Everything is accumulated in
+float64 about the mean; large squares are never subtracted from each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._compat import release_pages
+
+Array = NDArray[np.float64]
+
+_BLOCK_BYTES = 2**25
+_SAFE = (1e-120, 1e120)
+_NO_SPREAD = 2.0**-1000
+
+
+@dataclass(frozen=True, eq=False)
+class ViewMoments:
+    """Mean and scatter of one view.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n_features,)
+        Weighted mean, in the units of the data.
+    scatter : ndarray of shape (n_features, n_features) or (n_features,)
+        Weighted sum of the outer products of the centred rows, in units of ``unit**2``; only its
+        diagonal where no more was asked for.
+    unit : float
+        A power of two near the size of the data where their squares would overflow or underflow,
+        else 1.
+    precision : float
+        Machine epsilon of the coarsest type the data came in, which bounds what their rank can mean.
+    """
+
+    mean: Array
+    scatter: Array
+    unit: float = 1.0
+    precision: float = 0.0
+
+    @property
+    def n_features(self) -> int:
+        """Width of the view."""
+        return len(self.mean)
+
+    @property
+    def total(self) -> float:
+        """Trace of the scatter."""
+        return float((self.scatter if self.scatter.ndim == 1 else self.scatter.diagonal()).sum())
+
+    def in_unit(self, unit: float) -> ViewMoments:
+        """The same moments with the scatter in another unit."""
+        return (
+            self
+            if unit == self.unit
+            else replace(self, scatter=self.scatter * (self.unit / unit) ** 2, unit=unit)
+        )
+
+    def is_constant(self, weight: float) -> bool:
+        """Whether all rows are equal up to the precision of the data."""
+        return self.total <= weight * self.n_features**2 * self.rounding_variance(weight)
+
+    def rounding_variance(self, weight: float) -> float:
+        """Variance that the precision of the data may put into a column, in units of ``unit**2``."""
+        variance = (self.scatter if self.scatter.ndim == 1 else self.scatter.diagonal()) / weight
+        return float((variance + np.square(self.mean / self.unit)).max()) * self.precision**2
+
+
+@dataclass(frozen=True, eq=False)
+class PairMoments:
+    """Weight, means and centred second moments of paired rows.
+
+    Parameters
+    ----------
+    weight : float
+        Sum of the sample weights: a row of weight 2 counts as two rows.
+    n_rows : int
+        Rows of positive weight that went in.
+    x, y : ViewMoments
+        Moments of each view.
+    cross : ndarray of shape (n_features, n_targets)
+        Weighted sum of the outer products of centred x rows with centred y rows, in units of
+        ``x.unit * y.unit``.
+
+    Notes
+    -----
+    ``merge`` is associative and commutative up to rounding, and ``from_arrays`` of stacked rows is the
+    merge of its parts. Building costs ``n (p² + q² + 2 p q)`` multiplications and holds a block of rows
+    beside the result.
+
+    References
+    ----------
+    Chan, Golub and LeVeque, "Algorithms for computing the sample variance", The American Statistician
+    37 (1983), for the merge of centred sums.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[0.0], [2.0], [4.0]]), np.array([[1.0], [1.0], [4.0]])
+    >>> moments = PairMoments.from_arrays(X, y)
+    >>> float(moments.x.mean[0]), float(moments.cross[0, 0])
+    (2.0, 6.0)
+    """
+
+    weight: float
+    n_rows: int
+    x: ViewMoments
+    y: ViewMoments
+    cross: Array
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        sample_weight: NDArray[Any] | None = None,
+        *,
+        diagonal: bool = False,
+    ) -> PairMoments:
+        """Moments of the rows of `X` and `y`, of shape (n_samples, n_features) and (n_samples, n_targets).
+
+        With `diagonal` the scatter within each view is kept, and computed, on its diagonal alone.
+        """
+        return fold_moments(X, y, sample_weight, diagonal=diagonal)[0]
+
+    @classmethod
+    def empty(cls, n_features: int, n_targets: int, *, diagonal: bool = False) -> PairMoments:
+        """Moments of no rows at all."""
+        p, q = n_features, n_targets
+        x, y = (
+            ViewMoments(np.zeros(d), np.zeros(d if diagonal else (d, d)), unit=_NO_SPREAD)
+            for d in (p, q)
+        )
+        return cls(0.0, 0, x, y, np.zeros((p, q)))
+
+    def merge(self, other: PairMoments) -> PairMoments:
+        """Moments of the rows of both."""
+        if not self.weight or not other.weight:
+            return self if self.weight else other
+        weight = self.weight + other.weight
+        shares = self.weight / weight, other.weight / weight
+        between = self.weight * shares[1]
+        x, step_x = _merge_views(self.x, other.x, shares[1], between)
+        y, step_y = _merge_views(self.y, other.y, shares[1], between)
+        cross = self.in_units(x.unit, y.unit).cross + other.in_units(x.unit, y.unit).cross
+        cross += np.outer(between * step_x, step_y)
+        return PairMoments(weight, self.n_rows + other.n_rows, x, y, cross)
+
+    @staticmethod
+    def merge_all(parts: Iterable[PairMoments]) -> PairMoments:
+        """Moments of the rows of all `parts`, of which there is at least one."""
+        return reduce(PairMoments.merge, parts)
+
+    def swap(self) -> PairMoments:
+        """The same moments with the roles of x and y exchanged."""
+        return replace(self, x=self.y, y=self.x, cross=self.cross.T)
+
+    def in_units(self, unit_x: float, unit_y: float) -> PairMoments:
+        """The same moments with each view in the unit given."""
+        if (unit_x, unit_y) == (self.x.unit, self.y.unit):
+            return self
+        cross = self.cross * ((self.x.unit / unit_x) * (self.y.unit / unit_y))
+        return replace(self, x=self.x.in_unit(unit_x), y=self.y.in_unit(unit_y), cross=cross)
+
+
+def fold_moments(
+    X: NDArray[Any],
+    y: NDArray[Any],
+    sample_weight: NDArray[Any] | None = None,
+    *,
+    n_folds: int = 1,
+    diagonal: bool = False,
+) -> tuple[PairMoments, ...]:
+    """Moments of each of `n_folds` parts of the rows, in one pass over blocks of rows.
+
+    A row's fold is a hash of its content: it depends neither on the order of rows or columns nor on
+    the batches the rows come in, and equal rows share a fold. A memory-mapped array is read block by block
+    and its pages are handed back.
+    """
+    parts = [PairMoments.empty(X.shape[1], y.shape[1], diagonal=diagonal)] * n_folds
+    precision = _precision(X), _precision(y)
+    for block in _row_blocks(X, y, sample_weight):
+        for i, rows in enumerate(_split(block, n_folds)):
+            if len(rows[0]):
+                parts[i] = parts[i].merge(_block_moments(*rows, precision, diagonal))
+    return tuple(parts)
+
+
+Rows = tuple[Array, Array, Array | None]
+
+
+def _row_blocks(X: NDArray[Any], y: NDArray[Any], weight: NDArray[Any] | None) -> Iterator[Rows]:
+    """Blocks of rows in float64, without those of weight zero."""
+    step = max(64, _BLOCK_BYTES // (8 * (X.shape[1] + y.shape[1])))
+    for start in range(0, len(X), step):
+        rows = slice(start, start + step)
+        block_x, block_y = (np.ascontiguousarray(a[rows], dtype=np.float64) for a in (X, y))
+        if weight is None:
+            yield block_x, block_y, None
+        else:
+            kept = weight[rows] > 0
+            yield block_x[kept], block_y[kept], np.asarray(weight[rows][kept], dtype=np.float64)
+        release_pages(X)
+        release_pages(y)
+
+
+def _split(block: Rows, n_folds: int) -> Iterator[Rows]:
+    """The rows of each fold of a block."""
+    if n_folds == 1:
+        yield block
+        return
+    X, y, weight = block
+    fold = (row_hash(X) + row_hash(y)) % np.uint64(n_folds)
+    for i in range(n_folds):
+        rows = fold == i
+        yield X[rows], y[rows], None if weight is None else weight[rows]
+
+
+def row_hash(rows: Array) -> NDArray[np.uint64]:
+    """A number from the bits of each row of a C-ordered float64 array, whatever the order of its columns.
+
+    The bit patterns are added, the sign bit is dropped so that -0.0 is 0.0, and the sum is mixed by one
+    round of multiply and shift.
+    """
+    mixed: NDArray[np.uint64] = rows.view(np.uint64).sum(axis=1) << np.uint64(1)
+    mixed ^= mixed >> np.uint64(31)
+    mixed *= np.uint64(0x9E3779B97F4A7C15)
+    return mixed >> np.uint64(33)
+
+
+def _block_moments(
+    X: Array, y: Array, weight: Array | None, precision: tuple[float, float], diagonal: bool
+) -> PairMoments:
+    """Moments of a block that fits in memory."""
+    total = float(len(X) if weight is None else weight.sum())
+    (mean_x, cx, unit_x), (mean_y, cy, unit_y) = (_centre(rows, weight, total) for rows in (X, y))
+    within = _squares if diagonal else _gram
+    x = ViewMoments(mean_x, within(cx), unit_x, precision[0])
+    y_moments = ViewMoments(mean_y, within(cy), unit_y, precision[1])
+    return PairMoments(total, len(X), x, y_moments, cx.T @ cy)
+
+
+def _centre(rows: Array, weight: Array | None, total: float) -> tuple[Array, Array, float]:
+    """Weighted mean, and the centred rows times the root of their weight, in a unit of safe size."""
+    # Shifting by a row first makes constant columns exactly zero and spares a large offset the
+    # rounding of a long sum.
+    shift = rows[0].copy()
+    centred = rows - shift
+    mean = (centred.sum(axis=0) if weight is None else weight @ centred) / total
+    centred -= mean
+    unit = _unit_of(centred)
+    if unit != 1.0:
+        centred /= unit
+    if weight is not None:
+        centred *= np.sqrt(weight)[:, np.newaxis]
+    return shift + mean, centred, unit
+
+
+def _gram(centred: Array) -> Array:
+    # numpy sees that both factors are one buffer and computes one triangle only.
+    return centred.T @ centred
+
+
+def _squares(centred: Array) -> Array:
+    squares: Array = np.einsum("ij,ij->j", centred, centred)
+    return squares
+
+
+def _unit_of(values: Array) -> float:
+    """1 where squares of the values are safe, else the power of two just above the largest of them."""
+    with np.errstate(over="ignore", under="ignore"):
+        energy = np.vdot(values, values)
+    if _SAFE[0] < energy < _SAFE[1]:
+        return 1.0
+    peak = float(np.abs(values).max(initial=0.0))
+    return 2.0 ** float(np.frexp(peak)[1]) if peak else _NO_SPREAD
+
+
+def _merge_views(
+    a: ViewMoments, b: ViewMoments, share: float, between: float
+) -> tuple[ViewMoments, Array]:
+    """Moments of both, `b` having `share` of the weight, and the step between the means in their unit."""
+    step = b.mean - a.mean
+    unit = max(a.unit, b.unit, _unit_of(step))
+    mean = a.mean + step * share
+    step /= unit
+    spread = np.square(step) * between if a.scatter.ndim == 1 else np.outer(step * between, step)
+    scatter = a.in_unit(unit).scatter + b.in_unit(unit).scatter + spread
+    return ViewMoments(mean, scatter, unit, max(a.precision, b.precision)), step
+
+
+def _precision(array: NDArray[Any]) -> float:
+    """Machine epsilon of a floating type, 0 for whole numbers."""
+    return float(np.finfo(array.dtype).eps) if np.issubdtype(array.dtype, np.floating) else 0.0
