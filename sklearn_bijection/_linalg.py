@@ -43,6 +43,13 @@ def principal_axes(covariance: Array, *, noise: float = 0.0) -> tuple[Array, Arr
     values : ndarray of shape (rank,)
     vectors : ndarray of shape (n_features, rank)
     """
+    live = covariance.diagonal() > 0
+    if not live.all():
+        # Cut out beforehand, a dead column takes exactly no part in any direction.
+        values, within = principal_axes(covariance[np.ix_(live, live)], noise=noise)
+        vectors = np.zeros((len(live), len(values)))
+        vectors[live] = within
+        return values, vectors
     values, vectors = np.linalg.eigh(covariance)
     values, vectors = values[::-1], vectors[:, ::-1]
     rank = int(np.count_nonzero(values > rank_tolerance(values, noise)))
