@@ -1,4 +1,8 @@
-"""Dense linear algebra that the solvers share: the rank cut, the signs of an SVD, the polar factor."""
+"""Dense linear algebra that the solvers share: the rank cut, the signs of an SVD, the polar factor.
+
+All of it through numpy: scipy carries a BLAS of its own, and two pools of threads that wait for each
+other cost more than any routine gains.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 Array = NDArray[np.float64]
 
@@ -61,7 +64,7 @@ def signed_svd(A: Array) -> SVD:
 
     An SVD fixes its vectors only up to a common sign; fixing the sign makes fits comparable.
     """
-    U, s, Vt = linalg.svd(A, full_matrices=False, check_finite=False)
+    U, s, Vt = np.linalg.svd(A, full_matrices=False)
     sign = np.sign(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])])
     return SVD(U * sign, s, Vt.T * sign)
 
@@ -96,8 +99,12 @@ def polar_factor(A: Array, *, allow_reflection: bool = True) -> Array:
     -------
     R : ndarray of shape (n_features, n_targets)
     """
-    U, _, Vt = linalg.svd(A, full_matrices=False, check_finite=False)
-    if not allow_reflection and A.shape[0] == A.shape[1] and linalg.det(U) * linalg.det(Vt) < 0:
+    U, _, Vt = np.linalg.svd(A, full_matrices=False)
+    if (
+        not allow_reflection
+        and A.shape[0] == A.shape[1]
+        and np.linalg.det(U) * np.linalg.det(Vt) < 0
+    ):
         # The last pair has the smallest singular value, so turning it costs least.
         U[:, -1] *= -1
     factor: Array = U @ Vt

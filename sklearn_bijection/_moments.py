@@ -18,7 +18,7 @@ from ._compat import release_pages
 
 Array = NDArray[np.float64]
 
-_BLOCK_BYTES = 2**25
+_BLOCK_BYTES = 2**26
 _SAFE = (1e-120, 1e120)
 _NO_SPREAD = 2.0**-1000
 
@@ -194,26 +194,25 @@ def fold_moments(
     return tuple(parts)
 
 
-Rows = tuple[Array, Array, Array | None]
+Rows = tuple[NDArray[Any], NDArray[Any], Array | None]
 
 
 def _row_blocks(X: NDArray[Any], y: NDArray[Any], weight: NDArray[Any] | None) -> Iterator[Rows]:
-    """Blocks of rows in float64, without those of weight zero."""
+    """Blocks of rows, without those of weight zero."""
     step = max(64, _BLOCK_BYTES // (8 * (X.shape[1] + y.shape[1])))
     for start in range(0, len(X), step):
         rows = slice(start, start + step)
-        block_x, block_y = (np.ascontiguousarray(a[rows], dtype=np.float64) for a in (X, y))
         if weight is None:
-            yield block_x, block_y, None
+            yield X[rows], y[rows], None
         else:
             kept = weight[rows] > 0
-            yield block_x[kept], block_y[kept], np.asarray(weight[rows][kept], dtype=np.float64)
+            yield X[rows][kept], y[rows][kept], np.asarray(weight[rows][kept], dtype=np.float64)
         release_pages(X)
         release_pages(y)
 
 
 def _split(block: Rows, n_folds: int) -> Iterator[Rows]:
-    """The rows of each fold of a block."""
+    """Split a block into the rows of each fold."""
     if n_folds == 1:
         yield block
         return
@@ -224,20 +223,25 @@ def _split(block: Rows, n_folds: int) -> Iterator[Rows]:
         yield X[rows], y[rows], None if weight is None else weight[rows]
 
 
-def row_hash(rows: Array) -> NDArray[np.uint64]:
-    """A number from the bits of each row of a C-ordered float64 array, whatever the order of its columns.
+def row_hash(rows: NDArray[Any]) -> NDArray[np.uint64]:
+    """A number from the values of each row, whatever their order and their type.
 
-    The bit patterns are added, the sign bit is dropped so that -0.0 is 0.0, and the sum is mixed by one
-    round of multiply and shift.
+    The bit patterns in float64 are added, the sign bit is dropped so that -0.0 is 0.0, and the sum is
+    mixed by one round of multiply and shift.
     """
-    mixed: NDArray[np.uint64] = rows.view(np.uint64).sum(axis=1) << np.uint64(1)
+    bits = np.ascontiguousarray(rows, dtype=np.float64).view(np.uint64)
+    mixed: NDArray[np.uint64] = bits.sum(axis=1) << np.uint64(1)
     mixed ^= mixed >> np.uint64(31)
     mixed *= np.uint64(0x9E3779B97F4A7C15)
     return mixed >> np.uint64(33)
 
 
 def _block_moments(
-    X: Array, y: Array, weight: Array | None, precision: tuple[float, float], diagonal: bool
+    X: NDArray[Any],
+    y: NDArray[Any],
+    weight: Array | None,
+    precision: tuple[float, float],
+    diagonal: bool,
 ) -> PairMoments:
     """Moments of a block that fits in memory."""
     total = float(len(X) if weight is None else weight.sum())
@@ -248,13 +252,13 @@ def _block_moments(
     return PairMoments(total, len(X), x, y_moments, cx.T @ cy)
 
 
-def _centre(rows: Array, weight: Array | None, total: float) -> tuple[Array, Array, float]:
+def _centre(rows: NDArray[Any], weight: Array | None, total: float) -> tuple[Array, Array, float]:
     """Weighted mean, and the centred rows times the root of their weight, in a unit of safe size."""
     # Shifting by a row first makes constant columns exactly zero and spares a large offset the
     # rounding of a long sum.
-    shift = rows[0].copy()
-    centred = rows - shift
-    mean = (centred.sum(axis=0) if weight is None else weight @ centred) / total
+    shift = rows[0].astype(np.float64)
+    centred = np.subtract(rows, shift, dtype=np.float64, order="C")
+    mean = (np.ones(len(rows)) if weight is None else weight) @ centred / total
     centred -= mean
     unit = _unit_of(centred)
     if unit != 1.0:

@@ -32,7 +32,9 @@ def aligner(request):
 def noisy_pair(n_samples=300, n_features=6, n_targets=6, *, noise=0.5, seed=0):
     """A linear pair with noise, unequal scales and means."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_samples, n_features)) * np.geomspace(1, 5, n_features) + rng.normal(size=n_features)
+    X = rng.normal(size=(n_samples, n_features)) * np.geomspace(1, 5, n_features) + rng.normal(
+        size=n_features
+    )
     y = X @ rng.normal(size=(n_features, n_targets))
     return X, y + noise * y.std() * rng.normal(size=y.shape) + 3.0
 

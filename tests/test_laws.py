@@ -16,7 +16,10 @@ def make(name):
 
 
 def keeps_all(aligner):
-    return getattr(aligner, "n_components", None) is None and getattr(aligner, "explained_variance", None) is None
+    return (
+        getattr(aligner, "n_components", None) is None
+        and getattr(aligner, "explained_variance", None) is None
+    )
 
 
 @pytest.mark.parametrize("widths", [(6, 6), (4, 9), (9, 4), (1, 1), (1, 5), (5, 1)])
@@ -105,13 +108,18 @@ def test_rotation_of_either_space_carries_through(name):
     rng = np.random.default_rng(1)
     P, Q = (np.linalg.qr(rng.normal(size=(6, 6)))[0] for _ in range(2))
     if not getattr(make(name), "allow_reflection", True):
-        P, Q = (rotation * np.sign(np.linalg.det(rotation)) ** (np.arange(6) == 0) for rotation in (P, Q))
+        P, Q = (
+            rotation * np.sign(np.linalg.det(rotation)) ** (np.arange(6) == 0)
+            for rotation in (P, Q)
+        )
     plain, turned = make(name).fit(X, y), make(name).fit(X @ P, y @ Q)
     assert_close(turned.transform(X @ P), plain.transform(X) @ Q)
     assert_close(turned.inverse_transform(y @ Q), plain.inverse_transform(y) @ P)
 
 
-@pytest.mark.parametrize("units", [(1e-6, 1.0), (1.0, 1e9), (1e-150, 1.0), (1e-150, 1e150), (1e120, 1e120)])
+@pytest.mark.parametrize(
+    "units", [(1e-6, 1.0), (1.0, 1e9), (1e-150, 1.0), (1e-150, 1e150), (1e120, 1e120)]
+)
 @pytest.mark.parametrize("name", FIXED)
 def test_units_of_either_space_carry_through(name, units):
     X, y = noisy_pair(150)
@@ -163,7 +171,9 @@ def test_global_generators_are_untouched(aligner):
 
 def test_fits_are_deterministic(aligner):
     X, y = noisy_pair(100)
-    np.testing.assert_array_equal(clone(aligner).fit(X, y).transform(X), aligner.fit(X, y).transform(X))
+    np.testing.assert_array_equal(
+        clone(aligner).fit(X, y).transform(X), aligner.fit(X, y).transform(X)
+    )
 
 
 EXACT = {"cca": CCAAligner(), "textbook": CCAAligner(shrinkage=0)}

@@ -27,7 +27,9 @@ def test_rank_is_relative_to_the_largest_eigenvalue(rank, size):
     values, vectors = principal_axes(factor @ factor.T * size)
     assert len(values) == rank
     assert (np.diff(values) <= 0).all()
-    np.testing.assert_allclose(vectors * values @ vectors.T, factor @ factor.T * size, atol=1e-12 * size * 50)
+    np.testing.assert_allclose(
+        vectors * values @ vectors.T, factor @ factor.T * size, atol=1e-12 * size * 50
+    )
 
 
 def test_directions_below_the_precision_of_the_data_are_cut():
@@ -90,7 +92,9 @@ def test_without_reflection_it_is_the_best_of_the_rotations(seed):
     assert np.linalg.det(proper) == pytest.approx(1.0)
     loss = np.trace(A.T @ free) - np.trace(A.T @ proper)
     flipped = np.linalg.det(free) < 0
-    assert loss == pytest.approx(2 * np.linalg.svd(A, compute_uv=False)[-1] if flipped else 0.0, abs=1e-12)
+    assert loss == pytest.approx(
+        2 * np.linalg.svd(A, compute_uv=False)[-1] if flipped else 0.0, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("columns", [1, 4])
@@ -109,7 +113,9 @@ def test_variance_explained_does_not_change_under_rotation():
     truth = np.c_[rng.normal(size=(50, 2)), np.ones(50)]
     guess = truth + rng.normal(size=truth.shape)
     Q = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    assert variance_explained(truth @ Q, guess @ Q) == pytest.approx(variance_explained(truth, guess))
+    assert variance_explained(truth @ Q, guess @ Q) == pytest.approx(
+        variance_explained(truth, guess)
+    )
 
 
 def test_variance_explained_needs_variance():

@@ -11,7 +11,11 @@ from sklearn_bijection._moments import PairMoments, fold_moments, row_hash
 
 def rows(n=60, p=4, q=3, seed=0):
     rng = np.random.default_rng(seed)
-    return rng.normal(size=(n, p)) + 5.0, rng.normal(size=(n, q)) * 3.0, rng.integers(0, 4, n).astype(float)
+    return (
+        rng.normal(size=(n, p)) + 5.0,
+        rng.normal(size=(n, q)) * 3.0,
+        rng.integers(0, 4, n).astype(float),
+    )
 
 
 def assert_equal_moments(a, b, rtol=1e-11):
@@ -40,7 +44,9 @@ def test_moments_are_those_of_numpy():
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.integers(1, 59), max_size=6, unique=True), st.permutations(range(7)), st.booleans())
+@given(
+    st.lists(st.integers(1, 59), max_size=6, unique=True), st.permutations(range(7)), st.booleans()
+)
 def test_batches_in_any_order_are_the_whole(cuts, order, diagonal):
     X, y, weight = rows()
     pieces = [
@@ -104,8 +110,12 @@ def test_any_type_is_accumulated_in_float64(dtype, order):
 def test_extreme_units_are_kept_apart_from_the_scatter(size):
     X, y, _ = rows()
     found, expected = PairMoments.from_arrays(X * size, y), PairMoments.from_arrays(X, y)
-    correlation = found.cross / np.sqrt(np.outer(found.x.scatter.diagonal(), found.y.scatter.diagonal()))
-    reference = expected.cross / np.sqrt(np.outer(expected.x.scatter.diagonal(), expected.y.scatter.diagonal()))
+    correlation = found.cross / np.sqrt(
+        np.outer(found.x.scatter.diagonal(), found.y.scatter.diagonal())
+    )
+    reference = expected.cross / np.sqrt(
+        np.outer(expected.x.scatter.diagonal(), expected.y.scatter.diagonal())
+    )
     np.testing.assert_allclose(correlation, reference, rtol=1e-10)
 
 
@@ -164,5 +174,7 @@ def test_a_memory_map_is_read_and_left_as_it_was(tmp_path):
         if mode == "c":
             mapped[0] = 7.0
         changed = np.array(mapped)
-        assert_equal_moments(PairMoments.from_arrays(mapped, y), PairMoments.from_arrays(changed, y))
+        assert_equal_moments(
+            PairMoments.from_arrays(mapped, y), PairMoments.from_arrays(changed, y)
+        )
         np.testing.assert_array_equal(mapped, changed)

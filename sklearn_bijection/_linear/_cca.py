@@ -57,11 +57,11 @@ class CCAAligner(MomentAligner):
         ``inverse_transform(y)`` is ``(y - mean_y_) @ inverse_coef_ + mean_x_``.
     mean_x_ : ndarray of shape (n_features,)
     mean_y_ : ndarray of shape (n_targets,)
-    canonical_correlations_ : ndarray of shape (n_components_,)
+    canonical_correlations_ : ndarray of shape (n_components,)
         Descending, in [0, 1]; those of the shrunk covariances.
-    x_weights_ : ndarray of shape (n_features, n_components_)
+    x_weights_ : ndarray of shape (n_features, n_components)
         ``(X - mean_x_) @ x_weights_`` are the canonical variates of X, each of variance 1 (divisor n).
-    y_weights_ : ndarray of shape (n_targets, n_components_)
+    y_weights_ : ndarray of shape (n_targets, n_components)
         The same for y.
     shrinkage_ : tuple of (float, float)
         Intensities used for X and for y.
@@ -108,7 +108,8 @@ class CCAAligner(MomentAligner):
 
     Examples
     --------
-    >>>     >>> from sklearn_bijection import CCAAligner
+    >>> import numpy as np
+    >>> from sklearn_bijection import CCAAligner
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 4))
     >>> y = X @ rng.normal(size=(4, 4)) + 10.0
@@ -167,7 +168,7 @@ class CCAAligner(MomentAligner):
 
         Returns
         -------
-        variates : ndarray of shape (n_samples, n_components_), or a pair of them
+        variates : ndarray of shape (n_samples, n_components), or a pair of them
             Of `X`, of `y`, or of both where both are given.
 
         Raises

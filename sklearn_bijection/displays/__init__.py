@@ -1,0 +1,6 @@
+"""Pictures of alignments and comparisons, as scikit-learn Displays; they need matplotlib."""
+
+from ._alignment import AlignmentDisplay
+from ._comparison import ComparisonDisplay
+
+__all__ = ["AlignmentDisplay", "ComparisonDisplay"]
