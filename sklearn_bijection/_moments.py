@@ -6,9 +6,8 @@ float64 about the mean; large squares are never subtracted from each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,9 @@ from ._compat import release_pages
 
 Array = NDArray[np.float64]
 
-_BLOCK_BYTES = 2**26
+_MIN_BLOCK_ROWS = 1024
+_MAX_BLOCK_BYTES = 2**26
+_MAX_PARTS = 256
 _SAFE = (1e-120, 1e120)
 _NO_SPREAD = 2.0**-1000
 
@@ -66,7 +67,9 @@ class ViewMoments:
 
     def is_constant(self, weight: float) -> bool:
         """Whether all rows are equal up to the precision of the data."""
-        return self.total <= weight * self.n_features**2 * self.rounding_variance(weight)
+        return not self.total or self.total <= weight * self.n_features**2 * self.rounding_variance(
+            weight
+        )
 
     def rounding_variance(self, weight: float) -> float:
         """Variance that the precision of the data may put into a column, in units of ``unit**2``."""
@@ -143,21 +146,15 @@ class PairMoments:
 
     def merge(self, other: PairMoments) -> PairMoments:
         """Moments of the rows of both."""
-        if not self.weight or not other.weight:
-            return self if self.weight else other
-        weight = self.weight + other.weight
-        shares = self.weight / weight, other.weight / weight
-        between = self.weight * shares[1]
-        x, step_x = _merge_views(self.x, other.x, shares[1], between)
-        y, step_y = _merge_views(self.y, other.y, shares[1], between)
-        cross = self.in_units(x.unit, y.unit).cross + other.in_units(x.unit, y.unit).cross
-        cross += np.outer(between * step_x, step_y)
-        return PairMoments(weight, self.n_rows + other.n_rows, x, y, cross)
+        return PairMoments.merge_all((self, other))
 
     @staticmethod
-    def merge_all(parts: Iterable[PairMoments]) -> PairMoments:
+    def merge_all(parts: Sequence[PairMoments]) -> PairMoments:
         """Moments of the rows of all `parts`, of which there is at least one."""
-        return reduce(PairMoments.merge, parts)
+        total = MomentSum(parts[0])
+        for part in parts[1:]:
+            total.add(part)
+        return total.moments()
 
     def swap(self) -> PairMoments:
         """The same moments with the roles of x and y exchanged."""
@@ -185,13 +182,109 @@ def fold_moments(
     the batches the rows come in, and equal rows share a fold. A memory-mapped array is read block by block
     and its pages are handed back.
     """
-    parts = [PairMoments.empty(X.shape[1], y.shape[1], diagonal=diagonal)] * n_folds
+    sums = moment_sums(X.shape[1], y.shape[1], n_folds=n_folds, diagonal=diagonal)
+    add_rows(sums, X, y, sample_weight)
+    return tuple(fold.moments() for fold in sums)
+
+
+def moment_sums(
+    n_features: int, n_targets: int, *, n_folds: int = 1, diagonal: bool = False
+) -> Sums:
+    """Start the running moments of each of `n_folds` parts of the rows."""
+    return tuple(
+        MomentSum(PairMoments.empty(n_features, n_targets, diagonal=diagonal))
+        for _ in range(n_folds)
+    )
+
+
+def add_rows(
+    sums: Sums, X: NDArray[Any], y: NDArray[Any], sample_weight: NDArray[Any] | None = None
+) -> None:
+    """Add each row to the running moments of its fold, in one pass over blocks of rows."""
     precision = _precision(X), _precision(y)
     for block in _row_blocks(X, y, sample_weight):
-        for i, rows in enumerate(_split(block, n_folds)):
+        for fold, rows in zip(sums, _split(block, len(sums)), strict=True):
             if len(rows[0]):
-                parts[i] = parts[i].merge(_block_moments(*rows, precision, diagonal))
-    return tuple(parts)
+                fold.add(_block_moments(*rows, precision, fold.diagonal))
+
+
+class MomentSum:
+    """Running moments of a stream: scatter within its parts, added in place, and between their means.
+
+    The means are kept apart for a while, since a step between two of them would cost a whole update of
+    the scatter.
+
+    Parameters
+    ----------
+    start : PairMoments
+        Moments to go on from; their arrays are not written to.
+    """
+
+    def __init__(self, start: PairMoments) -> None:
+        x, y = start.x, start.y
+        self.diagonal = x.scatter.ndim == 1
+        self._within = PairMoments.empty(x.n_features, y.n_features, diagonal=self.diagonal)
+        self._parts: list[tuple[float, Array, Array]] = []
+        self.add(start)
+
+    def _restart(self, whole: PairMoments) -> None:
+        """Keep one part instead of many; the arrays of `whole` become those of the sum."""
+        self._within, self._parts = whole, [(whole.weight, whole.x.mean, whole.y.mean)]
+
+    def add(self, part: PairMoments) -> None:
+        """Add the rows of `part`."""
+        if not part.weight:
+            return
+        units = max(self._within.x.unit, part.x.unit), max(self._within.y.unit, part.y.unit)
+        within, more = self._within.in_units(*units), part.in_units(*units)
+        for total, addend in (
+            (within.x.scatter, more.x.scatter),
+            (within.y.scatter, more.y.scatter),
+            (within.cross, more.cross),
+        ):
+            np.add(total, addend, out=total)
+        self._within = replace(
+            within,
+            weight=within.weight + more.weight,
+            n_rows=within.n_rows + more.n_rows,
+            x=replace(within.x, precision=max(within.x.precision, more.x.precision)),
+            y=replace(within.y, precision=max(within.y.precision, more.y.precision)),
+        )
+        self._parts.append((part.weight, part.x.mean, part.y.mean))
+        if len(self._parts) > _MAX_PARTS:
+            self._restart(self.moments())
+
+    def moments(self) -> PairMoments:
+        """Moments of all rows added, in arrays of their own."""
+        if not self._parts:
+            return self._within
+        weights, means_x, means_y = (np.array(column) for column in zip(*self._parts, strict=True))
+        mean_x, step_x = _between(weights, means_x)
+        mean_y, step_y = _between(weights, means_y)
+        units = (
+            max(self._within.x.unit, _unit_of(step_x)),
+            max(self._within.y.unit, _unit_of(step_y)),
+        )
+        within = self._within.in_units(*units)
+        step_x, step_y = step_x / units[0], step_y / units[1]
+        own = _squares if self.diagonal else _gram
+        return replace(
+            within,
+            x=replace(within.x, mean=mean_x, scatter=within.x.scatter + own(step_x)),
+            y=replace(within.y, mean=mean_y, scatter=within.y.scatter + own(step_y)),
+            cross=within.cross + step_x.T @ step_y,
+        )
+
+
+Sums = tuple[MomentSum, ...]
+
+
+def _between(weights: Array, means: Array) -> tuple[Array, Array]:
+    """Mean of the means, and the steps to them times the root of their weights."""
+    # About the first of them, so that equal means have steps of exactly zero.
+    steps = means - means[0]
+    mean = weights @ steps / weights.sum()
+    return means[0] + mean, (steps - mean) * np.sqrt(weights)[:, np.newaxis]
 
 
 Rows = tuple[NDArray[Any], NDArray[Any], Array | None]
@@ -199,7 +292,10 @@ Rows = tuple[NDArray[Any], NDArray[Any], Array | None]
 
 def _row_blocks(X: NDArray[Any], y: NDArray[Any], weight: NDArray[Any] | None) -> Iterator[Rows]:
     """Blocks of rows, without those of weight zero."""
-    step = max(64, _BLOCK_BYTES // (8 * (X.shape[1] + y.shape[1])))
+    # Enough rows that adding the products up is cheap beside computing them, and few enough that the
+    # block stays in memory that has been touched before.
+    width = X.shape[1] + y.shape[1]
+    step = max(_MIN_BLOCK_ROWS, min(2 * width, _MAX_BLOCK_BYTES // (8 * width)))
     for start in range(0, len(X), step):
         rows = slice(start, start + step)
         if weight is None:
@@ -286,19 +382,6 @@ def _unit_of(values: Array) -> float:
         return 1.0
     peak = float(np.abs(values).max(initial=0.0))
     return 2.0 ** float(np.frexp(peak)[1]) if peak else _NO_SPREAD
-
-
-def _merge_views(
-    a: ViewMoments, b: ViewMoments, share: float, between: float
-) -> tuple[ViewMoments, Array]:
-    """Moments of both, `b` having `share` of the weight, and the step between the means in their unit."""
-    step = b.mean - a.mean
-    unit = max(a.unit, b.unit, _unit_of(step))
-    mean = a.mean + step * share
-    step /= unit
-    spread = np.square(step) * between if a.scatter.ndim == 1 else np.outer(step * between, step)
-    scatter = a.in_unit(unit).scatter + b.in_unit(unit).scatter + spread
-    return ViewMoments(mean, scatter, unit, max(a.precision, b.precision)), step
 
 
 def _precision(array: NDArray[Any]) -> float:

@@ -32,6 +32,14 @@ def assert_equal_moments(a, b, rtol=1e-11):
         np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol * np.abs(expected).max())
 
 
+def test_merging_leaves_the_parts_alone():
+    a, b = (PairMoments.from_arrays(*rows(seed=seed)) for seed in range(2))
+    before = a.cross.copy(), a.x.scatter.copy()
+    a.merge(b)
+    np.testing.assert_array_equal(a.cross, before[0])
+    np.testing.assert_array_equal(a.x.scatter, before[1])
+
+
 def test_moments_are_those_of_numpy():
     X, y, weight = rows()
     moments = PairMoments.from_arrays(X, y, weight)
@@ -66,8 +74,8 @@ def test_merge_is_associative_and_commutative():
 
 def test_empty_is_neutral():
     moments, empty = PairMoments.from_arrays(*rows()), PairMoments.empty(4, 3)
-    assert moments.merge(empty) is moments
-    assert empty.merge(moments) is moments
+    assert_equal_moments(moments.merge(empty), moments, rtol=0)
+    assert_equal_moments(empty.merge(moments), moments, rtol=0)
     assert empty.merge(empty).weight == 0
 
 
@@ -91,7 +99,8 @@ def test_weight_two_is_the_row_twice_and_weight_zero_the_row_left_out():
 def test_blocks_of_rows_are_the_whole(monkeypatch):
     X, y, weight = rows(n=500)
     whole = PairMoments.from_arrays(X, y, weight)
-    monkeypatch.setattr(_moments, "_BLOCK_BYTES", 1)
+    monkeypatch.setattr(_moments, "_MIN_BLOCK_ROWS", 7)
+    monkeypatch.setattr(_moments, "_MAX_BLOCK_BYTES", 1)
     assert_equal_moments(PairMoments.from_arrays(X, y, weight), whole)
 
 

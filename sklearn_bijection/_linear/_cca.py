@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions
-from .._moments import PairMoments
+from .._moments import PairMoments, Sums, moment_sums
 from .._solvers import CCAProblem, CCASolution, Direction, resolve_shrinkage, solve_cca
 from .._validation import DIRECTION, check_source, check_target
 from ._streaming import MomentAligner, Moments, Solved
@@ -188,7 +188,11 @@ class CCAAligner(MomentAligner):
 
     @property
     def _n_folds(self) -> int:
+        """Parts of the rows whose moments are kept apart."""
         return _N_FOLDS if isinstance(self.shrinkage, str) and self.shrinkage == "auto" else 1
+
+    def _start(self, n_features: int, n_targets: int) -> Sums:
+        return moment_sums(n_features, n_targets, n_folds=self._n_folds)
 
     def _solve(self, moments: Moments) -> CCASolution:
         if len(moments) < self._n_folds:

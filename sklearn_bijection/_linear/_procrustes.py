@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .._moments import fold_moments
+from .._moments import Sums, moment_sums
 from .._solvers import Direction, ProcrustesSolution, solve_procrustes
-from .._validation import DIRECTION, Pair
+from .._validation import DIRECTION
 from ._streaming import MomentAligner, Moments, Solved
 
 
@@ -101,9 +101,8 @@ class ProcrustesAligner(MomentAligner):
         self.allow_reflection = allow_reflection
         self.direction = direction
 
-    def _moments_of(self, pair: Pair, n_folds: int) -> Moments:
-        X, y, weight = pair
-        return fold_moments(X, y, weight, diagonal=X.shape[1] == y.shape[1])
+    def _start(self, n_features: int, n_targets: int) -> Sums:
+        return moment_sums(n_features, n_targets, diagonal=n_features == n_targets)
 
     def _solve(self, moments: Moments) -> ProcrustesSolution:
         return solve_procrustes(

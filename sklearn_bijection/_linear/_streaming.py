@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import BaseAligner
 from .._compat import checks_parameters
-from .._moments import PairMoments, fold_moments
-from .._validation import Pair, check_pair
+from .._moments import PairMoments, Sums, add_rows, moment_sums
+from .._validation import check_pair
 
 Moments = tuple[PairMoments, ...]
 
@@ -32,6 +32,10 @@ class Solved:
         return self if aligner is None else self._get(aligner._solved())
 
 
+class UnsolvableError(ValueError, AttributeError):
+    """The rows seen so far do not determine a map, so that the attributes it would have are missing."""
+
+
 class MomentAligner(BaseAligner):
     """Base of the aligners that need the data only through its paired moments.
 
@@ -42,17 +46,12 @@ class MomentAligner(BaseAligner):
     mean_x_ = Solved("map.there.centre")
     mean_y_ = Solved("map.back.centre")
 
-    _moments: Moments
+    _sums: Sums
     _solution: Any
 
-    @property
-    def _n_folds(self) -> int:
-        """Parts of the rows whose moments are kept apart."""
-        return 1
-
-    def _moments_of(self, pair: Pair, n_folds: int) -> Moments:
-        """Moments of one batch."""
-        return fold_moments(*pair, n_folds=n_folds)
+    def _start(self, n_features: int, n_targets: int) -> Sums:
+        """Start running moments that hold what the solution needs."""
+        return moment_sums(n_features, n_targets)
 
     def _solve(self, moments: Moments) -> Any:
         """Find the solution from the moments: an object with `map` and whatever the attributes name."""
@@ -80,10 +79,11 @@ class MomentAligner(BaseAligner):
         ValueError
             If the arrays are not paired finite numbers, or a whole view is constant.
         """
-        pair = check_pair(self, X, y, sample_weight)
-        moments = self._moments_of(pair, self._n_folds)
-        self._solution = self._solve_checked(moments)
-        self._moments = moments
+        X, y, weight = check_pair(self, X, y, sample_weight)
+        sums = self._start(X.shape[1], y.shape[1])
+        add_rows(sums, X, y, weight)
+        self._solution = self._solve_checked(sums)
+        self._sums = sums
         return self
 
     @checks_parameters
@@ -113,19 +113,25 @@ class MomentAligner(BaseAligner):
             If the arrays are not paired finite numbers of the widths seen before.
         """
         first = not self.__sklearn_is_fitted__()
-        pair = check_pair(self, X, y, sample_weight, reset=first, min_rows=1)
-        batch = self._moments_of(pair, self._n_folds if first else len(self._moments))
-        self._moments = batch if first else tuple(map(PairMoments.merge, self._moments, batch))
+        X, y, weight = check_pair(self, X, y, sample_weight, reset=first, min_rows=1)
+        if first:
+            self._sums = self._start(X.shape[1], y.shape[1])
         self._solution = None
+        add_rows(self._sums, X, y, weight)
         return self
 
     def _solved(self) -> Any:
         check_is_fitted(self)
         if self._solution is None:
-            self._solution = self._solve_checked(self._moments)
+            self._validate_params()
+            try:
+                self._solution = self._solve_checked(self._sums)
+            except ValueError as error:
+                raise UnsolvableError(str(error)) from error
         return self._solution
 
-    def _solve_checked(self, moments: Moments) -> Any:
+    def _solve_checked(self, sums: Sums) -> Any:
+        moments = tuple(fold.moments() for fold in sums)
         whole = PairMoments.merge_all(moments)
         for name, view in (("X", whole.x), ("y", whole.y)):
             if view.is_constant(whole.weight):
@@ -136,4 +142,4 @@ class MomentAligner(BaseAligner):
         return self._solve(moments)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_moments")
+        return hasattr(self, "_sums")
