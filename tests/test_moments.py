@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_bijection import _moments
-from sklearn_bijection._moments import PairMoments, fold_moments, row_hash
+from sklearn_bijection._moments import MomentSum, PairMoments, _rows, fold_moments, row_hash
 
 
 def rows(n=60, p=4, q=3, seed=0):
@@ -30,6 +29,16 @@ def assert_equal_moments(a, b, rtol=1e-11):
         (a.cross, b.cross),
     ):
         np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol * np.abs(expected).max())
+
+
+def test_a_long_stream_of_rows_is_the_whole():
+    X, y, weight = rows(n=1000)
+    stream = MomentSum(PairMoments.empty(4, 3))
+    before = stream.moments()
+    for i in np.flatnonzero(weight):
+        stream.add(PairMoments.from_arrays(X[i : i + 1], y[i : i + 1], weight[i : i + 1]))
+    assert_equal_moments(stream.moments(), PairMoments.from_arrays(X, y, weight))
+    assert not before.cross.any()
 
 
 def test_merging_leaves_the_parts_alone():
@@ -99,8 +108,8 @@ def test_weight_two_is_the_row_twice_and_weight_zero_the_row_left_out():
 def test_blocks_of_rows_are_the_whole(monkeypatch):
     X, y, weight = rows(n=500)
     whole = PairMoments.from_arrays(X, y, weight)
-    monkeypatch.setattr(_moments, "_MIN_BLOCK_ROWS", 7)
-    monkeypatch.setattr(_moments, "_MAX_BLOCK_BYTES", 1)
+    monkeypatch.setattr(_rows, "_MIN_BLOCK_ROWS", 7)
+    monkeypatch.setattr(_rows, "_MAX_BLOCK_BYTES", 1)
     assert_equal_moments(PairMoments.from_arrays(X, y, weight), whole)
 
 

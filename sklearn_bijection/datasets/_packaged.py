@@ -2,7 +2,7 @@
 
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import TypeAlias
+from typing import Literal, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,14 @@ from ._checks import as_served_dtype
 Array: TypeAlias = npt.NDArray[np.floating]
 
 
+@overload
+def load_sentence_pair(
+    *, return_X_y: Literal[False] = False, dtype: npt.DTypeLike = ...
+) -> Bunch: ...
+@overload
+def load_sentence_pair(
+    *, return_X_y: Literal[True], dtype: npt.DTypeLike = ...
+) -> tuple[Array, Array]: ...
 def load_sentence_pair(
     *, return_X_y: bool = False, dtype: npt.DTypeLike = np.float32
 ) -> Bunch | tuple[Array, Array]:
@@ -100,6 +108,12 @@ def load_sentence_pair(
     )
 
 
+@overload
+def load_word_pair(*, return_X_y: Literal[False] = False, dtype: npt.DTypeLike = ...) -> Bunch: ...
+@overload
+def load_word_pair(
+    *, return_X_y: Literal[True], dtype: npt.DTypeLike = ...
+) -> tuple[Array, Array]: ...
 def load_word_pair(
     *, return_X_y: bool = False, dtype: npt.DTypeLike = np.float32
 ) -> Bunch | tuple[Array, Array]:

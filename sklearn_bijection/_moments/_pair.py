@@ -1,27 +1,18 @@
-"""Paired moments: all that a closed form needs to know about the data, in memory that ignores n.
-
-Moments are additive, so a fit can be streamed, merged and distributed. Everything is accumulated in
-float64 about the mean; large squares are never subtracted from each other.
-"""
+"""Moments of one view and of a pair, and the running sum of a stream of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._compat import release_pages
+from ._rows import row_blocks, split_rows
+from ._scatter import NO_SPREAD, Array, between, centre, gram, precision_of, squares, unit_of
 
-Array = NDArray[np.float64]
-
-_MIN_BLOCK_ROWS = 1024
-_MAX_BLOCK_BYTES = 2**26
 _MAX_PARTS = 256
-_SAFE = (1e-120, 1e120)
-_NO_SPREAD = 2.0**-1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +130,7 @@ class PairMoments:
         """Moments of no rows at all."""
         p, q = n_features, n_targets
         x, y = (
-            ViewMoments(np.zeros(d), np.zeros(d if diagonal else (d, d)), unit=_NO_SPREAD)
+            ViewMoments(np.zeros(d), np.zeros(d if diagonal else (d, d)), unit=NO_SPREAD)
             for d in (p, q)
         )
         return cls(0.0, 0, x, y, np.zeros((p, q)))
@@ -201,9 +192,9 @@ def add_rows(
     sums: Sums, X: NDArray[Any], y: NDArray[Any], sample_weight: NDArray[Any] | None = None
 ) -> None:
     """Add each row to the running moments of its fold, in one pass over blocks of rows."""
-    precision = _precision(X), _precision(y)
-    for block in _row_blocks(X, y, sample_weight):
-        for fold, rows in zip(sums, _split(block, len(sums)), strict=True):
+    precision = precision_of(X), precision_of(y)
+    for block in row_blocks(X, y, sample_weight):
+        for fold, rows in zip(sums, split_rows(block, len(sums)), strict=True):
             if len(rows[0]):
                 fold.add(_block_moments(*rows, precision, fold.diagonal))
 
@@ -221,11 +212,13 @@ class MomentSum:
     """
 
     def __init__(self, start: PairMoments) -> None:
-        x, y = start.x, start.y
-        self.diagonal = x.scatter.ndim == 1
-        self._within = PairMoments.empty(x.n_features, y.n_features, diagonal=self.diagonal)
+        self.diagonal = start.x.scatter.ndim == 1
+        self._within = self._empty(start)
         self._parts: list[tuple[float, Array, Array]] = []
         self.add(start)
+
+    def _empty(self, like: PairMoments) -> PairMoments:
+        return PairMoments.empty(like.x.n_features, like.y.n_features, diagonal=self.diagonal)
 
     def _restart(self, whole: PairMoments) -> None:
         """Keep one part instead of many; the arrays of `whole` become those of the sum."""
@@ -257,17 +250,17 @@ class MomentSum:
     def moments(self) -> PairMoments:
         """Moments of all rows added, in arrays of their own."""
         if not self._parts:
-            return self._within
+            return self._empty(self._within)
         weights, means_x, means_y = (np.array(column) for column in zip(*self._parts, strict=True))
-        mean_x, step_x = _between(weights, means_x)
-        mean_y, step_y = _between(weights, means_y)
+        mean_x, step_x = between(weights, means_x)
+        mean_y, step_y = between(weights, means_y)
         units = (
-            max(self._within.x.unit, _unit_of(step_x)),
-            max(self._within.y.unit, _unit_of(step_y)),
+            max(self._within.x.unit, unit_of(step_x)),
+            max(self._within.y.unit, unit_of(step_y)),
         )
         within = self._within.in_units(*units)
         step_x, step_y = step_x / units[0], step_y / units[1]
-        own = _squares if self.diagonal else _gram
+        own = squares if self.diagonal else gram
         return replace(
             within,
             x=replace(within.x, mean=mean_x, scatter=within.x.scatter + own(step_x)),
@@ -279,59 +272,6 @@ class MomentSum:
 Sums = tuple[MomentSum, ...]
 
 
-def _between(weights: Array, means: Array) -> tuple[Array, Array]:
-    """Mean of the means, and the steps to them times the root of their weights."""
-    # About the first of them, so that equal means have steps of exactly zero.
-    steps = means - means[0]
-    mean = weights @ steps / weights.sum()
-    return means[0] + mean, (steps - mean) * np.sqrt(weights)[:, np.newaxis]
-
-
-Rows = tuple[NDArray[Any], NDArray[Any], Array | None]
-
-
-def _row_blocks(X: NDArray[Any], y: NDArray[Any], weight: NDArray[Any] | None) -> Iterator[Rows]:
-    """Blocks of rows, without those of weight zero."""
-    # Enough rows that adding the products up is cheap beside computing them, and few enough that the
-    # block stays in memory that has been touched before.
-    width = X.shape[1] + y.shape[1]
-    step = max(_MIN_BLOCK_ROWS, min(2 * width, _MAX_BLOCK_BYTES // (8 * width)))
-    for start in range(0, len(X), step):
-        rows = slice(start, start + step)
-        if weight is None:
-            yield X[rows], y[rows], None
-        else:
-            kept = weight[rows] > 0
-            yield X[rows][kept], y[rows][kept], np.asarray(weight[rows][kept], dtype=np.float64)
-        release_pages(X)
-        release_pages(y)
-
-
-def _split(block: Rows, n_folds: int) -> Iterator[Rows]:
-    """Split a block into the rows of each fold."""
-    if n_folds == 1:
-        yield block
-        return
-    X, y, weight = block
-    fold = (row_hash(X) + row_hash(y)) % np.uint64(n_folds)
-    for i in range(n_folds):
-        rows = fold == i
-        yield X[rows], y[rows], None if weight is None else weight[rows]
-
-
-def row_hash(rows: NDArray[Any]) -> NDArray[np.uint64]:
-    """A number from the values of each row, whatever their order and their type.
-
-    The bit patterns in float64 are added, the sign bit is dropped so that -0.0 is 0.0, and the sum is
-    mixed by one round of multiply and shift.
-    """
-    bits = np.ascontiguousarray(rows, dtype=np.float64).view(np.uint64)
-    mixed: NDArray[np.uint64] = bits.sum(axis=1) << np.uint64(1)
-    mixed ^= mixed >> np.uint64(31)
-    mixed *= np.uint64(0x9E3779B97F4A7C15)
-    return mixed >> np.uint64(33)
-
-
 def _block_moments(
     X: NDArray[Any],
     y: NDArray[Any],
@@ -341,49 +281,8 @@ def _block_moments(
 ) -> PairMoments:
     """Moments of a block that fits in memory."""
     total = float(len(X) if weight is None else weight.sum())
-    (mean_x, cx, unit_x), (mean_y, cy, unit_y) = (_centre(rows, weight, total) for rows in (X, y))
-    within = _squares if diagonal else _gram
+    (mean_x, cx, unit_x), (mean_y, cy, unit_y) = (centre(rows, weight, total) for rows in (X, y))
+    within = squares if diagonal else gram
     x = ViewMoments(mean_x, within(cx), unit_x, precision[0])
     y_moments = ViewMoments(mean_y, within(cy), unit_y, precision[1])
     return PairMoments(total, len(X), x, y_moments, cx.T @ cy)
-
-
-def _centre(rows: NDArray[Any], weight: Array | None, total: float) -> tuple[Array, Array, float]:
-    """Weighted mean, and the centred rows times the root of their weight, in a unit of safe size."""
-    # Shifting by a row first makes constant columns exactly zero and spares a large offset the
-    # rounding of a long sum.
-    shift = rows[0].astype(np.float64)
-    centred = np.subtract(rows, shift, dtype=np.float64, order="C")
-    mean = (np.ones(len(rows)) if weight is None else weight) @ centred / total
-    centred -= mean
-    unit = _unit_of(centred)
-    if unit != 1.0:
-        centred /= unit
-    if weight is not None:
-        centred *= np.sqrt(weight)[:, np.newaxis]
-    return shift + mean, centred, unit
-
-
-def _gram(centred: Array) -> Array:
-    # numpy sees that both factors are one buffer and computes one triangle only.
-    return centred.T @ centred
-
-
-def _squares(centred: Array) -> Array:
-    squares: Array = np.einsum("ij,ij->j", centred, centred)
-    return squares
-
-
-def _unit_of(values: Array) -> float:
-    """1 where squares of the values are safe, else the power of two just above the largest of them."""
-    with np.errstate(over="ignore", under="ignore"):
-        energy = np.vdot(values, values)
-    if _SAFE[0] < energy < _SAFE[1]:
-        return 1.0
-    peak = float(np.abs(values).max(initial=0.0))
-    return 2.0 ** float(np.frexp(peak)[1]) if peak else _NO_SPREAD
-
-
-def _precision(array: NDArray[Any]) -> float:
-    """Machine epsilon of a floating type, 0 for whole numbers."""
-    return float(np.finfo(array.dtype).eps) if np.issubdtype(array.dtype, np.floating) else 0.0

@@ -1,0 +1,62 @@
+"""Centred sums of squares and products of one block, in a unit in which they are safe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+NO_SPREAD = 2.0**-1000
+_SAFE = (1e-120, 1e120)
+
+
+def centre(rows: NDArray[Any], weight: Array | None, total: float) -> tuple[Array, Array, float]:
+    """Weighted mean, and the centred rows times the root of their weight, in a unit of safe size."""
+    # Shifting by a row first makes constant columns exactly zero and spares a large offset the
+    # rounding of a long sum.
+    shift = rows[0].astype(np.float64)
+    centred = np.subtract(rows, shift, dtype=np.float64, order="C")
+    mean = (np.ones(len(rows)) if weight is None else weight) @ centred / total
+    centred -= mean
+    unit = unit_of(centred)
+    if unit != 1.0:
+        centred /= unit
+    if weight is not None:
+        centred *= np.sqrt(weight)[:, np.newaxis]
+    return shift + mean, centred, unit
+
+
+def gram(centred: Array) -> Array:
+    # numpy sees that both factors are one buffer and computes one triangle only.
+    return centred.T @ centred
+
+
+def squares(centred: Array) -> Array:
+    squares: Array = np.einsum("ij,ij->j", centred, centred)
+    return squares
+
+
+def unit_of(values: Array) -> float:
+    """1 where squares of the values are safe, else the power of two just above the largest of them."""
+    with np.errstate(over="ignore", under="ignore"):
+        energy = np.vdot(values, values)
+    if _SAFE[0] < energy < _SAFE[1]:
+        return 1.0
+    peak = float(np.abs(values).max(initial=0.0))
+    return 2.0 ** float(np.frexp(peak)[1]) if peak else NO_SPREAD
+
+
+def precision_of(array: NDArray[Any]) -> float:
+    """Machine epsilon of a floating type, 0 for whole numbers."""
+    return float(np.finfo(array.dtype).eps) if np.issubdtype(array.dtype, np.floating) else 0.0
+
+
+def between(weights: Array, means: Array) -> tuple[Array, Array]:
+    """Mean of the means, and the steps to them times the root of their weights."""
+    # About the first of them, so that equal means have steps of exactly zero.
+    steps = means - means[0]
+    mean = weights @ steps / weights.sum()
+    return means[0] + mean, (steps - mean) * np.sqrt(weights)[:, np.newaxis]

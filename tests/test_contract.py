@@ -1,0 +1,475 @@
+"""What scikit-learn expects of an estimator, with the tools that its users combine it with."""
+
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from conftest import ALIGNERS, assert_close, assert_same_map, noisy_pair
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.metrics import mean_squared_error, r2_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from sklearn_bijection import CCAAligner, ProcrustesAligner
+from sklearn_bijection._linalg import variance_explained
+
+ONE_OF_EACH = {"cca": CCAAligner(), "procrustes": ProcrustesAligner()}
+FOLDS = KFold(3)
+
+#: The checks fit data of a single column too, where three components are an error.
+CHECKED = {**ALIGNERS, "cca-three": CCAAligner(1)}
+
+
+@pytest.fixture(params=ONE_OF_EACH)
+def one(request):
+    """The two aligners at their defaults, unfitted."""
+    return clone(ONE_OF_EACH[request.param])
+
+
+@pytest.fixture
+def frames():
+    X, y = noisy_pair(40, 4, 3)
+    index = [f"row {i}" for i in range(40)]
+    return (
+        pd.DataFrame(X, columns=list("abcd"), index=index),
+        pd.DataFrame(y, columns=list("uvw"), index=index),
+    )
+
+
+@pytest.mark.filterwarnings("ignore:.*rows are too few:UserWarning")
+@pytest.mark.parametrize("name", CHECKED)
+def test_scikit_learn_finds_no_fault(name):
+    results = check_estimator(clone(CHECKED[name]), on_fail=None, on_skip=None)
+    status = {r["check_name"]: r["status"] for r in results if r["status"] != "passed"}
+    assert status in ({}, {"check_array_api_input": "skipped"})
+
+
+def test_fit_transform_is_one_array_the_transform_of_the_fit(aligner, pair):
+    found = clone(aligner).fit_transform(*pair)
+    assert type(found) is np.ndarray
+    np.testing.assert_array_equal(found, aligner.fit(*pair).transform(pair[0]))
+
+
+# --- in a Pipeline ---
+
+
+def test_aligned_features_feed_the_next_step(aligner, pair):
+    X, y = pair
+    chain = make_pipeline(StandardScaler(), aligner, Ridge()).fit(X, y)
+    aligned = clone(aligner).fit_transform(StandardScaler().fit_transform(X), y)
+    assert_close(chain.predict(X), Ridge().fit(aligned, y).predict(aligned))
+
+
+def test_last_in_a_pipeline_it_predicts_scores_and_walks_back(aligner, pair):
+    X, y = pair
+    chain = make_pipeline(StandardScaler(), aligner).fit(X, y)
+    np.testing.assert_array_equal(chain.predict(X), chain.transform(X))
+    assert chain.score(X, y) == pytest.approx(variance_explained(y, chain.predict(X)))
+    back = chain[0].inverse_transform(aligner.inverse_transform(y))
+    np.testing.assert_array_equal(chain.inverse_transform(y), back)
+    if getattr(aligner, "n_components", None) is getattr(aligner, "explained_variance", None):
+        assert_close(chain.inverse_transform(chain.transform(X)), X)
+
+
+# --- model selection ---
+
+
+def shrinkage_search(X, y, **options):
+    chain = Pipeline([("scale", StandardScaler()), ("align", CCAAligner())])
+    grid = {"align__shrinkage": [0, 0.3, "oas", (0.1, 0.6)]}
+    return GridSearchCV(chain, grid, cv=FOLDS, **options).fit(X, y)
+
+
+def test_grid_search_walks_back_through_its_best_estimator(pair):
+    search = shrinkage_search(*pair)
+    expected = search.best_estimator_.inverse_transform(pair[1])
+    np.testing.assert_array_equal(search.inverse_transform(pair[1]), expected)
+    np.testing.assert_array_equal(search.transform(pair[0]), search.predict(pair[0]))
+
+
+def test_grid_search_names_the_nested_parameter_and_the_best_model_wins():
+    # So few rows for the width that textbook CCA over-fits.
+    X, y = noisy_pair(60, 12, 12, noise=1.0)
+    search = shrinkage_search(X, y)
+    assert list(search.cv_results_["param_align__shrinkage"]) == [0, 0.3, "oas", (0.1, 0.6)]
+    held_out = [
+        np.mean(
+            [
+                variance_explained(
+                    y[test],
+                    clone(search.estimator)
+                    .set_params(**p)
+                    .fit(X[train], y[train])
+                    .predict(X[test]),
+                )
+                for train, test in FOLDS.split(X)
+            ]
+        )
+        for p in search.cv_results_["params"]
+    ]
+    assert search.best_index_ == np.argmax(held_out) != 0
+    assert search.best_score_ == pytest.approx(max(held_out))
+
+
+def test_cross_val_predict_is_the_prediction_of_each_fold(one, pair):
+    X, y = pair
+    expected = np.empty_like(y)
+    for train, test in FOLDS.split(X):
+        expected[test] = clone(one).fit(X[train], y[train]).transform(X[test])
+    np.testing.assert_array_equal(cross_val_predict(one, X, y, cv=FOLDS), expected)
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize(
+    ("scoring", "metric"),
+    [("r2", r2_score), ("neg_mean_squared_error", lambda y, p: -mean_squared_error(y, p))],
+)
+def test_scorers_by_name_see_the_prediction(one, pair, scoring, metric, wide):
+    X, y = pair[0], pair[1] if wide else pair[1][:, 0]
+    expected = [
+        metric(y[test], clone(one).fit(X[train], y[train]).predict(X[test]))
+        for train, test in FOLDS.split(X)
+    ]
+    assert cross_val_score(one, X, y, cv=FOLDS, scoring=scoring) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("shape", [(50,), (50, 1), (50, 6)])
+def test_transformed_targets_come_back_in_their_own_shape_and_units(one, shape):
+    X, y = noisy_pair(50)
+    y = y[:, : shape[-1] if len(shape) == 2 else 1].reshape(shape)
+    scaled = StandardScaler().fit(y.reshape(50, -1))
+    model = TransformedTargetRegressor(one, transformer=StandardScaler()).fit(X, y)
+    inner = clone(one).fit(X, scaled.transform(y.reshape(50, -1))).transform(X)
+    assert model.predict(X).shape == shape
+    assert_close(model.predict(X), scaled.inverse_transform(inner).reshape(shape))
+
+
+# --- copies, files and other processes ---
+
+
+def test_clone_is_unfitted_with_the_same_parameters(aligner, pair):
+    copy = clone(aligner.fit(*pair))
+    assert copy.get_params() == aligner.get_params()
+    with pytest.raises(NotFittedError):
+        copy.transform(pair[0])
+
+
+def by_pickle(aligner, folder):
+    return pickle.loads(pickle.dumps(aligner))
+
+
+def by_joblib_memory_mapped(aligner, folder):
+    joblib.dump(aligner, folder / "aligner.joblib")
+    return joblib.load(folder / "aligner.joblib", mmap_mode="r")
+
+
+def by_skops(aligner, folder):
+    skops.io.dump(aligner, folder / "aligner.skops")
+    unknown = skops.io.get_untrusted_types(file=folder / "aligner.skops")
+    assert all(name.startswith("sklearn_bijection.") for name in unknown), unknown
+    return skops.io.load(folder / "aligner.skops", trusted=unknown)
+
+
+@pytest.mark.parametrize("solved", [True, False])
+@pytest.mark.parametrize("carry", [by_pickle, by_joblib_memory_mapped, by_skops])
+def test_carried_away_it_maps_the_same_and_goes_on_learning(aligner, pair, tmp_path, carry, solved):
+    X, y = pair
+    aligner.partial_fit(X[:200], y[:200])
+    if solved:
+        aligner.transform(X)
+    arrived = carry(aligner, tmp_path)
+    assert_same_map(arrived, aligner, X, y, rtol=0)
+    arrived.partial_fit(X[200:], y[200:])
+    assert_same_map(arrived, aligner.partial_fit(X[200:], y[200:]), X, y, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["names", "y of one dimension"])
+def test_carried_away_it_keeps_names_and_shapes(one, frames, tmp_path, name):
+    X, y = frames
+    one.fit(X, y if name == "names" else y["u"])
+    for carry in (by_pickle, by_joblib_memory_mapped, by_skops):
+        arrived = carry(one, tmp_path)
+        assert list(arrived.get_feature_names_out()) == list(one.get_feature_names_out())
+        assert arrived.predict(X).shape == one.predict(X).shape
+
+
+def test_two_processes_share_memory_maps_and_find_the_same(pair):
+    X, y = pair
+    # A zero would mean never; one byte memory-maps every array that a worker is sent.
+    with joblib.parallel_config("loky", n_jobs=2, max_nbytes=1):
+        mapped = joblib.Parallel()(joblib.delayed(isinstance)(a, np.memmap) for a in (X, y))
+        found = joblib.Parallel()(
+            joblib.delayed(clone(estimator).fit)(X, y) for estimator in ONE_OF_EACH.values()
+        )
+        search = shrinkage_search(X, y, n_jobs=2)
+    assert mapped == [True, True]
+    for there, here in zip(found, ONE_OF_EACH.values(), strict=True):
+        assert_same_map(there, clone(here).fit(X, y), X, y)
+    alone = shrinkage_search(X, y, n_jobs=1)
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"], rtol=1e-10
+    )
+    assert search.best_params_ == alone.best_params_
+
+
+def test_arrays_that_cannot_be_written_will_do(aligner, pair):
+    X, y = pair
+    weight = np.ones(len(X))
+    for array in (X, y, weight):
+        array.setflags(write=False)
+    aligner.fit(X, y, sample_weight=weight).partial_fit(X, y, sample_weight=weight)
+    assert aligner.transform(X).flags.writeable
+    assert aligner.inverse_transform(y).flags.writeable
+
+
+@pytest.mark.parametrize("order", ["F", "strided", "reversed"])
+def test_memory_layout_does_not_matter(aligner, pair, order):
+    X, y = pair
+    laid_out = {
+        "F": np.asfortranarray,
+        "strided": lambda a: np.repeat(np.repeat(a, 2, axis=0), 2, axis=1)[::2, ::2],
+        "reversed": lambda a: a[::-1].copy()[::-1],
+    }[order]
+    expected = clone(aligner).fit(X, y)
+    assert_same_map(aligner.fit(laid_out(X), laid_out(y)), expected, laid_out(X), laid_out(y))
+
+
+# --- frames and names ---
+
+
+def test_frames_in_frame_out_with_the_index_kept_and_the_names_of_y(one, frames):
+    X, y = frames
+    found = one.set_output(transform="pandas").fit(X, y).transform(X)
+    pd.testing.assert_frame_equal(found, pd.DataFrame(one.predict(X), X.index, y.columns))
+    pd.testing.assert_frame_equal(clone(one).fit_transform(X, y), found)
+
+
+def test_a_pipeline_passes_the_frame_on(one, frames):
+    X, y = frames
+    chain = make_pipeline(StandardScaler(), one).set_output(transform="pandas").fit(X, y)
+    found = chain.transform(X)
+    assert list(found.columns) == list(y.columns) == list(chain.get_feature_names_out())
+    assert list(found.index) == list(X.index)
+
+
+def test_lists_in_frame_out_with_numbered_names(one):
+    X, y = (a.tolist() for a in noisy_pair(40, 4, 3))
+    found = one.set_output(transform="pandas").fit(X, y).transform(X)
+    prefix = type(one).__name__.lower()
+    assert list(found.columns) == [f"{prefix}{i}" for i in range(3)]
+    assert list(found.index) == list(range(40))
+
+
+def test_only_transform_makes_frames(one, frames):
+    X, y = frames
+    one.set_output(transform="pandas").fit(X, y)
+    assert type(one.predict(X)) is type(one.inverse_transform(y)) is np.ndarray
+
+
+def test_names_are_remembered_and_forgotten(one, frames):
+    X, y = frames
+    one.fit(X, y)
+    assert list(one.feature_names_in_) == list("abcd")
+    assert list(one.target_names_in_) == list(one.get_feature_names_out()) == list("uvw")
+    one.fit(X.to_numpy(), y.to_numpy())
+    assert not hasattr(one, "feature_names_in_")
+    assert not hasattr(one, "target_names_in_")
+
+
+def test_names_out_belong_to_the_caller(one, frames):
+    one.fit(*frames).get_feature_names_out()[0] = "changed"
+    assert list(one.get_feature_names_out()) == list("uvw")
+
+
+def test_other_names_than_in_fit_are_refused(one, frames):
+    X, y = frames
+    one.fit(X, y)
+    for call in (one.transform, one.predict):
+        with pytest.raises(ValueError, match="feature names should match"):
+            call(X[list("bacd")])
+    for call in (one.partial_fit, one.score):
+        with pytest.raises(ValueError, match="feature names should match"):
+            call(X[list("bacd")], y)
+        with pytest.raises(ValueError, match=r"columns of y are \['v', 'u', 'w'\].* in that order"):
+            call(X, y[list("vuw")])
+    with pytest.raises(ValueError, match="columns of y are"):
+        one.inverse_transform(y.rename(columns={"u": "t"}))
+    with pytest.raises(ValueError, match="input_features is not equal to feature_names_in_"):
+        one.get_feature_names_out(list("bacd"))
+
+
+# --- weights and their routing ---
+
+
+@pytest.fixture
+def weight():
+    return np.random.default_rng(5).integers(0, 3, 300).astype(float)
+
+
+def test_weights_are_routed_through_a_pipeline(one, pair, weight):
+    X, y = pair
+    with config_context(enable_metadata_routing=True):
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        routed = clone(one).set_fit_request(sample_weight=True)
+        ridge = Ridge().set_fit_request(sample_weight=False)
+        last = make_pipeline(scaler, routed).fit(X, y, sample_weight=weight)
+        inner = make_pipeline(clone(scaler), clone(routed), ridge).fit(X, y, sample_weight=weight)
+    scaled = StandardScaler().fit_transform(X)
+    expected = one.fit(scaled, y, sample_weight=weight)
+    assert_same_map(last[-1], expected, scaled, y, rtol=0)
+    assert_same_map(inner[1], expected, scaled, y, rtol=0)
+
+
+def test_weights_are_routed_through_a_grid_search_to_fit_and_score(pair, weight):
+    X, y = pair
+    with config_context(enable_metadata_routing=True):
+        routed = CCAAligner().set_fit_request(sample_weight=True)
+        routed.set_score_request(sample_weight=True)
+        search = GridSearchCV(routed, {"shrinkage": [0.0, 0.2]}, cv=FOLDS)
+        search.fit(X, y, sample_weight=weight)
+    best = CCAAligner(**search.best_params_).fit(X, y, sample_weight=weight)
+    assert_same_map(search.best_estimator_, best, X, y, rtol=0)
+    scores = [
+        CCAAligner(shrinkage=0.2)
+        .fit(X[train], y[train], sample_weight=weight[train])
+        .score(X[test], y[test], sample_weight=weight[test])
+        for train, test in FOLDS.split(X)
+    ]
+    assert search.cv_results_["mean_test_score"][1] == pytest.approx(np.mean(scores))
+
+
+def test_weights_that_nobody_asked_for_are_refused(one, pair, weight):
+    with config_context(enable_metadata_routing=True):
+        chain = make_pipeline(one)
+        with pytest.raises(ValueError, match="sample_weight"):
+            chain.fit(*pair, sample_weight=weight)
+
+
+def test_lists_are_arrays(one, pair, weight):
+    X, y = pair
+    expected = clone(one).fit(X, y, sample_weight=weight)
+    one.fit(X.tolist(), y.tolist(), sample_weight=weight.tolist())
+    assert_same_map(one, expected, X, y, rtol=0)
+    score = expected.score(X, y, sample_weight=weight)
+    assert one.score(X.tolist(), y.tolist(), sample_weight=weight.tolist()) == score
+
+
+def test_score_weighs_rows(one, pair, weight):
+    X, y = pair
+    one.fit(X, y)
+    counts = weight.astype(int)
+    repeated = one.score(np.repeat(X, counts, axis=0), np.repeat(y, counts, axis=0))
+    assert one.score(X, y, sample_weight=weight) == pytest.approx(repeated)
+
+
+# --- one row at a time, one column ---
+
+
+@pytest.mark.parametrize("size", [1e-150, 1.0, 1e150])
+def test_rows_one_at_a_time_are_the_whole(aligner, size):
+    X, y = (size * a for a in noisy_pair(60))
+    whole = clone(aligner).fit(X, y)
+    for i in range(60):
+        aligner.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert_same_map(aligner, whole, X, y)
+
+
+def test_y_of_one_dimension_is_predicted_in_one(one):
+    X, y = noisy_pair(100, 4, 1)
+    one.fit(X, y[:, 0])
+    assert one.predict(X).shape == (100,)
+    assert one.transform(X).shape == (100, 1)
+    assert one.inverse_transform(y[:, 0]).shape == (100, 4)
+    np.testing.assert_array_equal(one.inverse_transform(y), one.inverse_transform(y[:, 0]))
+    assert one.score(X, y[:, 0]) == pytest.approx(r2_score(y[:, 0], one.predict(X)))
+    assert clone(one).fit(X, y).predict(X).shape == (100, 1)
+
+
+# --- what is there before, and after, fitting ---
+
+#: Fitted attributes that every aligner documents, and those of one only.
+FITTED = ["map_", "mean_x_", "mean_y_", "n_features_in_", "n_targets_"]
+FITTED_OF = {
+    ProcrustesAligner: ["rotation_", "scale_"],
+    CCAAligner: [
+        "coef_",
+        "inverse_coef_",
+        "canonical_correlations_",
+        "x_weights_",
+        "y_weights_",
+        "shrinkage_",
+        "shrinkage_path_",
+        "rank_x_",
+        "rank_y_",
+        "n_components_",
+    ],
+}
+
+
+def documented(aligner):
+    return FITTED + FITTED_OF[type(aligner)]
+
+
+def test_before_fit_there_is_nothing_to_read(one):
+    for name in documented(one):
+        assert not hasattr(one, name), name
+        with pytest.raises(AttributeError):
+            getattr(one, name)
+
+
+def test_after_fit_everything_documented_is_there(aligner, pair):
+    streamed = clone(aligner).partial_fit(*pair)
+    for fitted in (aligner.fit(*pair), streamed):
+        assert [name for name in documented(fitted) if not hasattr(fitted, name)] == []
+
+
+def test_before_fit_every_use_says_so(one, pair):
+    X, y = pair
+    calls = [
+        lambda: one.transform(X),
+        lambda: one.inverse_transform(y),
+        lambda: one.predict(X),
+        lambda: one.score(X, y),
+        lambda: one.get_feature_names_out(),
+        lambda: one.mean_x_,
+        lambda: one.map_,
+    ]
+    if isinstance(one, CCAAligner):
+        calls += [lambda: one.canonical_variates(X, y), lambda: one.coef_]
+    for call in calls:
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            call()
+
+
+STATES = {
+    "unfitted": lambda aligner, X, y: aligner,
+    "fitted": lambda aligner, X, y: aligner.fit(X, y),
+    "streaming": lambda aligner, X, y: aligner.partial_fit(X, y),
+    "streaming, one row so far": lambda aligner, X, y: aligner.partial_fit(X[:1], y[:1]),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_it_can_be_shown_in_every_state(aligner, pair, state):
+    STATES[state](aligner, *pair)
+    assert repr(aligner).startswith(type(aligner).__name__)
+    assert type(aligner).__name__ in aligner._repr_html_()
+    assert type(aligner).__name__ in aligner._repr_mimebundle_()["text/html"]
+
+
+def test_one_row_is_no_map_yet(one, pair):
+    X, y = pair
+    one.partial_fit(X[:1], y[:1])
+    with pytest.raises(ValueError, match=r"X has no variance: its 1 row"):
+        one.transform(X)
+    assert not hasattr(one, "mean_x_")
+    assert_same_map(one.partial_fit(X[1:], y[1:]), clone(one).fit(X, y), X, y)
