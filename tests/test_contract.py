@@ -1,12 +1,7 @@
 """What scikit-learn expects of an estimator, with the tools that its users combine it with."""
 
-import pickle
-
-import joblib
 import numpy as np
-import pandas as pd
 import pytest
-import skops.io
 from conftest import ALIGNERS, assert_close, assert_same_map, noisy_pair
 from sklearn import config_context
 from sklearn.base import clone
@@ -35,31 +30,20 @@ def one(request):
     return clone(ONE_OF_EACH[request.param])
 
 
-@pytest.fixture
-def frames():
-    X, y = noisy_pair(40, 4, 3)
-    index = [f"row {i}" for i in range(40)]
-    return (
-        pd.DataFrame(X, columns=list("abcd"), index=index),
-        pd.DataFrame(y, columns=list("uvw"), index=index),
-    )
-
-
 @pytest.mark.filterwarnings("ignore:.*rows are too few:UserWarning")
 @pytest.mark.parametrize("name", CHECKED)
 def test_scikit_learn_finds_no_fault(name):
     results = check_estimator(clone(CHECKED[name]), on_fail=None, on_skip=None)
-    status = {r["check_name"]: r["status"] for r in results if r["status"] != "passed"}
-    assert status in ({}, {"check_array_api_input": "skipped"})
+    assert {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"} == {}
+    # scikit-learn itself skips this one wherever SCIPY_ARRAY_API is not set.
+    skipped = {r["check_name"] for r in results if r["status"] != "passed"}
+    assert skipped <= {"check_array_api_input"}
 
 
 def test_fit_transform_is_one_array_the_transform_of_the_fit(aligner, pair):
     found = clone(aligner).fit_transform(*pair)
     assert type(found) is np.ndarray
     np.testing.assert_array_equal(found, aligner.fit(*pair).transform(pair[0]))
-
-
-# --- in a Pipeline ---
 
 
 def test_aligned_features_feed_the_next_step(aligner, pair):
@@ -78,9 +62,6 @@ def test_last_in_a_pipeline_it_predicts_scores_and_walks_back(aligner, pair):
     np.testing.assert_array_equal(chain.inverse_transform(y), back)
     if getattr(aligner, "n_components", None) is getattr(aligner, "explained_variance", None):
         assert_close(chain.inverse_transform(chain.transform(X)), X)
-
-
-# --- model selection ---
 
 
 def shrinkage_search(X, y, **options):
@@ -153,163 +134,6 @@ def test_transformed_targets_come_back_in_their_own_shape_and_units(one, shape):
     assert_close(model.predict(X), scaled.inverse_transform(inner).reshape(shape))
 
 
-# --- copies, files and other processes ---
-
-
-def test_clone_is_unfitted_with_the_same_parameters(aligner, pair):
-    copy = clone(aligner.fit(*pair))
-    assert copy.get_params() == aligner.get_params()
-    with pytest.raises(NotFittedError):
-        copy.transform(pair[0])
-
-
-def by_pickle(aligner, folder):
-    return pickle.loads(pickle.dumps(aligner))
-
-
-def by_joblib_memory_mapped(aligner, folder):
-    joblib.dump(aligner, folder / "aligner.joblib")
-    return joblib.load(folder / "aligner.joblib", mmap_mode="r")
-
-
-def by_skops(aligner, folder):
-    skops.io.dump(aligner, folder / "aligner.skops")
-    unknown = skops.io.get_untrusted_types(file=folder / "aligner.skops")
-    assert all(name.startswith("sklearn_bijection.") for name in unknown), unknown
-    return skops.io.load(folder / "aligner.skops", trusted=unknown)
-
-
-@pytest.mark.parametrize("solved", [True, False])
-@pytest.mark.parametrize("carry", [by_pickle, by_joblib_memory_mapped, by_skops])
-def test_carried_away_it_maps_the_same_and_goes_on_learning(aligner, pair, tmp_path, carry, solved):
-    X, y = pair
-    aligner.partial_fit(X[:200], y[:200])
-    if solved:
-        aligner.transform(X)
-    arrived = carry(aligner, tmp_path)
-    assert_same_map(arrived, aligner, X, y, rtol=0)
-    arrived.partial_fit(X[200:], y[200:])
-    assert_same_map(arrived, aligner.partial_fit(X[200:], y[200:]), X, y, rtol=0)
-
-
-@pytest.mark.parametrize("name", ["names", "y of one dimension"])
-def test_carried_away_it_keeps_names_and_shapes(one, frames, tmp_path, name):
-    X, y = frames
-    one.fit(X, y if name == "names" else y["u"])
-    for carry in (by_pickle, by_joblib_memory_mapped, by_skops):
-        arrived = carry(one, tmp_path)
-        assert list(arrived.get_feature_names_out()) == list(one.get_feature_names_out())
-        assert arrived.predict(X).shape == one.predict(X).shape
-
-
-def test_two_processes_share_memory_maps_and_find_the_same(pair):
-    X, y = pair
-    # A zero would mean never; one byte memory-maps every array that a worker is sent.
-    with joblib.parallel_config("loky", n_jobs=2, max_nbytes=1):
-        mapped = joblib.Parallel()(joblib.delayed(isinstance)(a, np.memmap) for a in (X, y))
-        found = joblib.Parallel()(
-            joblib.delayed(clone(estimator).fit)(X, y) for estimator in ONE_OF_EACH.values()
-        )
-        search = shrinkage_search(X, y, n_jobs=2)
-    assert mapped == [True, True]
-    for there, here in zip(found, ONE_OF_EACH.values(), strict=True):
-        assert_same_map(there, clone(here).fit(X, y), X, y)
-    alone = shrinkage_search(X, y, n_jobs=1)
-    np.testing.assert_allclose(
-        search.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"], rtol=1e-10
-    )
-    assert search.best_params_ == alone.best_params_
-
-
-def test_arrays_that_cannot_be_written_will_do(aligner, pair):
-    X, y = pair
-    weight = np.ones(len(X))
-    for array in (X, y, weight):
-        array.setflags(write=False)
-    aligner.fit(X, y, sample_weight=weight).partial_fit(X, y, sample_weight=weight)
-    assert aligner.transform(X).flags.writeable
-    assert aligner.inverse_transform(y).flags.writeable
-
-
-@pytest.mark.parametrize("order", ["F", "strided", "reversed"])
-def test_memory_layout_does_not_matter(aligner, pair, order):
-    X, y = pair
-    laid_out = {
-        "F": np.asfortranarray,
-        "strided": lambda a: np.repeat(np.repeat(a, 2, axis=0), 2, axis=1)[::2, ::2],
-        "reversed": lambda a: a[::-1].copy()[::-1],
-    }[order]
-    expected = clone(aligner).fit(X, y)
-    assert_same_map(aligner.fit(laid_out(X), laid_out(y)), expected, laid_out(X), laid_out(y))
-
-
-# --- frames and names ---
-
-
-def test_frames_in_frame_out_with_the_index_kept_and_the_names_of_y(one, frames):
-    X, y = frames
-    found = one.set_output(transform="pandas").fit(X, y).transform(X)
-    pd.testing.assert_frame_equal(found, pd.DataFrame(one.predict(X), X.index, y.columns))
-    pd.testing.assert_frame_equal(clone(one).fit_transform(X, y), found)
-
-
-def test_a_pipeline_passes_the_frame_on(one, frames):
-    X, y = frames
-    chain = make_pipeline(StandardScaler(), one).set_output(transform="pandas").fit(X, y)
-    found = chain.transform(X)
-    assert list(found.columns) == list(y.columns) == list(chain.get_feature_names_out())
-    assert list(found.index) == list(X.index)
-
-
-def test_lists_in_frame_out_with_numbered_names(one):
-    X, y = (a.tolist() for a in noisy_pair(40, 4, 3))
-    found = one.set_output(transform="pandas").fit(X, y).transform(X)
-    prefix = type(one).__name__.lower()
-    assert list(found.columns) == [f"{prefix}{i}" for i in range(3)]
-    assert list(found.index) == list(range(40))
-
-
-def test_only_transform_makes_frames(one, frames):
-    X, y = frames
-    one.set_output(transform="pandas").fit(X, y)
-    assert type(one.predict(X)) is type(one.inverse_transform(y)) is np.ndarray
-
-
-def test_names_are_remembered_and_forgotten(one, frames):
-    X, y = frames
-    one.fit(X, y)
-    assert list(one.feature_names_in_) == list("abcd")
-    assert list(one.target_names_in_) == list(one.get_feature_names_out()) == list("uvw")
-    one.fit(X.to_numpy(), y.to_numpy())
-    assert not hasattr(one, "feature_names_in_")
-    assert not hasattr(one, "target_names_in_")
-
-
-def test_names_out_belong_to_the_caller(one, frames):
-    one.fit(*frames).get_feature_names_out()[0] = "changed"
-    assert list(one.get_feature_names_out()) == list("uvw")
-
-
-def test_other_names_than_in_fit_are_refused(one, frames):
-    X, y = frames
-    one.fit(X, y)
-    for call in (one.transform, one.predict):
-        with pytest.raises(ValueError, match="feature names should match"):
-            call(X[list("bacd")])
-    for call in (one.partial_fit, one.score):
-        with pytest.raises(ValueError, match="feature names should match"):
-            call(X[list("bacd")], y)
-        with pytest.raises(ValueError, match=r"columns of y are \['v', 'u', 'w'\].* in that order"):
-            call(X, y[list("vuw")])
-    with pytest.raises(ValueError, match="columns of y are"):
-        one.inverse_transform(y.rename(columns={"u": "t"}))
-    with pytest.raises(ValueError, match="input_features is not equal to feature_names_in_"):
-        one.get_feature_names_out(list("bacd"))
-
-
-# --- weights and their routing ---
-
-
 @pytest.fixture
 def weight():
     return np.random.default_rng(5).integers(0, 3, 300).astype(float)
@@ -371,9 +195,6 @@ def test_score_weighs_rows(one, pair, weight):
     assert one.score(X, y, sample_weight=weight) == pytest.approx(repeated)
 
 
-# --- one row at a time, one column ---
-
-
 @pytest.mark.parametrize("size", [1e-150, 1.0, 1e150])
 def test_rows_one_at_a_time_are_the_whole(aligner, size):
     X, y = (size * a for a in noisy_pair(60))
@@ -394,9 +215,6 @@ def test_y_of_one_dimension_is_predicted_in_one(one):
     assert clone(one).fit(X, y).predict(X).shape == (100, 1)
 
 
-# --- what is there before, and after, fitting ---
-
-#: Fitted attributes that every aligner documents, and those of one only.
 FITTED = ["map_", "mean_x_", "mean_y_", "n_features_in_", "n_targets_"]
 FITTED_OF = {
     ProcrustesAligner: ["rotation_", "scale_"],

@@ -12,7 +12,7 @@ from sklearn_bijection.datasets import load_sentence_pair, load_word_pair
 
 WIDTHS = [(6, 6), (4, 9), (9, 4)]
 #: From textbook CCA to Procrustes.
-FIXED = (0.0, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.9)
+FIXED = (0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0)
 
 
 def oas_of_equation_23(A):
@@ -21,12 +21,6 @@ def oas_of_equation_23(A):
     square, trace = np.trace(S @ S), np.trace(S)
     share = ((1 - 2 / d) * square + trace**2) / ((n + 1 - 2 / d) * (square - trace**2 / d))
     return min(1.0, share)
-
-
-def in_sight(aligner, X, y):
-    """Held-out R², the mean of both ways."""
-    forward = variance_explained(y, aligner.transform(X))
-    return (forward + variance_explained(X, aligner.inverse_transform(y))) / 2
 
 
 @pytest.mark.parametrize(("n", "widths"), [(30, (20, 12)), (300, (6, 6)), (50, (2, 3))])
@@ -43,10 +37,9 @@ def test_oas_is_scikit_learns_up_to_the_term_that_it_leaves_out(d):
     assert found == pytest.approx((oas(X)[1], oas(y)[1]), rel=2 / d)
 
 
-def test_oas_never_leaves_the_unit_interval():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(12, 8)), rng.normal(size=(12, 8))
-    assert CCAAligner(shrinkage="oas").fit(X, y).shrinkage_ == (1.0, 1.0)
+def test_oas_is_one_where_all_directions_vary_alike():
+    X = np.vstack([np.eye(4), -np.eye(4)])
+    assert CCAAligner(shrinkage="oas").fit(X, 3.0 * X[:, :2] + 1.0).shrinkage_ == (1.0, 1.0)
 
 
 @pytest.mark.parametrize("given", [0, 0.25, 1, (0.1, 0.4), [0.1, 0.4], np.float64(0.25)])
@@ -68,8 +61,7 @@ def test_shrunk_all_the_way_it_is_procrustes_up_to_one_scale(widths):
 
 def cross_validated(X, y, shrinkage, **options):
     """Errors of both ways as shares of the variance, fold by fold on the rows themselves."""
-    rows = (np.ascontiguousarray(a, dtype=float) for a in (X, y))
-    fold = sum(row_hash(a) for a in rows) % np.uint64(3)
+    fold = (row_hash(X) + row_hash(y)) % np.uint64(3)
     errors, totals = np.zeros(2), np.zeros(2)
     for i in range(3):
         train, test = fold != i, fold == i
@@ -97,11 +89,10 @@ def cross_validated(X, y, shrinkage, **options):
 @pytest.mark.parametrize("widths", WIDTHS)
 def test_the_path_is_cross_validation_without_a_second_pass(widths, options):
     X, y = noisy_pair(150, *widths, noise=1.5)
-    # A dimension that no training row knows, a constant and an offset cost what they cost.
-    X[:, 1], y[:, 2] = 3.0, y[:, 0]
-    aligner = CCAAligner(**options).fit(X, y + 100.0)
-    path = aligner.shrinkage_path_
-    expected = [cross_validated(X, y + 100.0, s, **options) for s in path.shrinkage]
+    # So that the folds differ from the whole in the rank that a share of the variance leaves.
+    X[:, 1], y[:, 2], y = 3.0, y[:, 0], y + 100.0
+    path = CCAAligner(**options).fit(X, y).shrinkage_path_
+    expected = [cross_validated(X, y, shrinkage, **options) for shrinkage in path.shrinkage]
     np.testing.assert_allclose(
         np.c_[path.forward_error, path.inverse_error], expected, rtol=1e-6, atol=1e-8
     )
@@ -140,12 +131,17 @@ def test_the_choice_is_that_of_the_rows_as_a_set(pair, change):
     np.testing.assert_allclose(changed.shrinkage_path_.forward_error, path.forward_error, rtol=1e-9)
 
 
-@pytest.mark.parametrize("direction", ["symmetric", "forward", "backward"])
-@pytest.mark.parametrize("load", [load_word_pair, load_sentence_pair])
+@pytest.mark.parametrize(
+    ("load", "direction"),
+    [
+        (load_sentence_pair, "symmetric"),
+        (load_word_pair, "symmetric"),
+        (load_word_pair, "forward"),
+        (load_word_pair, "backward"),
+    ],
+)
 def test_on_real_embeddings_auto_is_as_good_as_the_best_fixed_shrinkage(load, direction):
     X, y = load(return_X_y=True)
-    if direction != "symmetric" and load is load_sentence_pair:
-        pytest.skip("the words tell enough about the other directions")
     rows = np.random.default_rng(0).permutation(len(X))
     train, test = np.split(rows, [len(X) * 4 // 5])
 
@@ -155,10 +151,11 @@ def test_on_real_embeddings_auto_is_as_good_as_the_best_fixed_shrinkage(load, di
         inverse = variance_explained(X[test], aligner.inverse_transform(y[test]))
         return {"forward": forward, "backward": inverse}.get(direction, (forward + inverse) / 2)
 
-    scores = {shrinkage: held_out(shrinkage) for shrinkage in FIXED}
-    assert held_out("auto") >= max(scores.values()) - 0.005
+    auto, scores = held_out("auto"), {shrinkage: held_out(shrinkage) for shrinkage in FIXED}
+    assert auto >= max(scores.values()) - 0.005
     if direction == "symmetric":
-        assert held_out("auto") > scores[0.0]
+        assert auto > scores[0.0] + 0.005
+        assert auto > scores[1.0] + 0.005
 
 
 def two_rows_many_times():
@@ -176,11 +173,8 @@ def test_auto_is_oas_where_the_folds_cannot_vary(pair_of):
     X, y = pair_of()
     auto, formula = CCAAligner().fit(X, y), CCAAligner(shrinkage="oas").fit(X, y)
     assert auto.shrinkage_path_ is None
-    assert auto.shrinkage_ == formula.shrinkage_
-    np.testing.assert_array_equal(auto.coef_, formula.coef_)
-
-
-# Another shrinkage in the middle of a stream
+    assert auto.shrinkage_ == pytest.approx(formula.shrinkage_, rel=1e-10)
+    np.testing.assert_allclose(auto.coef_, formula.coef_, atol=1e-10)
 
 
 def test_from_a_fixed_shrinkage_to_auto_is_a_clear_error(pair):

@@ -1,0 +1,5 @@
+"""The command line: a demonstration, and aligning arrays that lie in files."""
+
+from ._run import main
+
+__all__ = ["main"]
