@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import mmap
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, TypeVar
@@ -29,7 +30,11 @@ __all__ = [
     "column_names",
     "release_pages",
     "require",
+    "stacklevel_of_caller",
 ]
+
+#: Packages through which a call may come on its way to ours.
+_OURS = {"sklearn_bijection", "sklearn"}
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -89,3 +94,11 @@ def release_pages(array: NDArray[Any]) -> None:
             base._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
             return
         base = base.base
+
+
+def stacklevel_of_caller() -> int:
+    """The `stacklevel` with which a warning points at the line that called this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals["__name__"].split(".")[0] in _OURS:
+        level, frame = level + 1, frame.f_back
+    return level

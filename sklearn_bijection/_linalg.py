@@ -22,41 +22,43 @@ class SVD(NamedTuple):
     V: Array
 
 
-def rank_tolerance(eigenvalues: Array, noise: float) -> float:
-    """Eigenvalue of a covariance below which a direction counts as rounding.
+def resolved(values: Array, vectors: Array, noise: Array) -> NDArray[np.bool_]:
+    """Which principal directions of a covariance are more than rounding.
 
     Two sources of rounding are told apart: that of the covariance itself, relative to its largest
-    eigenvalue, and that of the data it was made from, whose variance per column is at most `noise`.
+    eigenvalue, and that of the data it was made from, which put at most `noise` into each column.
     """
-    return len(eigenvalues) * max(np.finfo(float).eps * float(eigenvalues.max(initial=0.0)), noise)
+    own = np.finfo(float).eps * float(values.max(initial=0.0))
+    keep: NDArray[np.bool_] = values > len(values) * np.maximum(own, noise @ np.square(vectors))
+    return keep
 
 
-def principal_axes(covariance: Array, *, noise: float = 0.0) -> tuple[Array, Array]:
+def principal_axes(covariance: Array, noise: Array | None = None) -> tuple[Array, Array]:
     """Eigenvalues, descending, and eigenvectors of a covariance, cut at its numerical rank.
 
     Parameters
     ----------
     covariance : ndarray of shape (n_features, n_features)
         Symmetric and positive semi-definite up to rounding.
-    noise : float, default=0.0
-        Variance that the precision of the data alone may put into a column.
+    noise : ndarray of shape (n_features,), default=None
+        Variance that the precision of the data alone may put into each column; None is none.
 
     Returns
     -------
     values : ndarray of shape (rank,)
     vectors : ndarray of shape (n_features, rank)
     """
+    noise = np.zeros(len(covariance)) if noise is None else noise
     live = covariance.diagonal() > 0
     if not live.all():
         # Cut out beforehand, a dead column takes exactly no part in any direction.
-        values, within = principal_axes(covariance[np.ix_(live, live)], noise=noise)
+        values, within = principal_axes(covariance[np.ix_(live, live)], noise[live])
         vectors = np.zeros((len(live), len(values)))
         vectors[live] = within
         return values, vectors
     values, vectors = np.linalg.eigh(covariance)
-    values, vectors = values[::-1], vectors[:, ::-1]
-    rank = int(np.count_nonzero(values > rank_tolerance(values, noise)))
-    return values[:rank], vectors[:, :rank]
+    keep = resolved(values, vectors, noise)
+    return values[keep][::-1], vectors[:, keep][:, ::-1]
 
 
 def signed_svd(A: Array) -> SVD:
@@ -146,10 +148,15 @@ def variance_explained(
         if sample_weight is None
         else np.asarray(sample_weight, dtype=np.float64)
     )
-    spread = weight @ np.square(truth - np.average(truth, axis=0, weights=weight)).sum(axis=1)
-    if not spread > 0:
+    centred = truth - np.average(truth, axis=0, weights=weight)
+    # Squares of very small or very large numbers would leave the range of floats.
+    size = np.abs(centred).max(initial=0.0)
+    if not size > 0:
         raise ValueError(
             f"y_true has no variance over its {len(truth)} rows, so R² is undefined. "
             "Score on rows that differ from one another."
         )
-    return float(1.0 - weight @ np.square(truth - guess).sum(axis=1) / spread)
+    unexplained, spread = (
+        weight @ np.square(part / size).sum(axis=1) for part in (truth - guess, centred)
+    )
+    return float(1.0 - unexplained / spread)

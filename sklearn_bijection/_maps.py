@@ -40,16 +40,23 @@ class Affine:
 
     def __call__(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Map `rows`, keeping their floating type; centring is done in float64 for both."""
-        centred = np.empty_like(rows, order="C", subok=False)
+        kind = rows.dtype if _fits(self.coef, rows.dtype) else np.dtype(np.float64)
+        centred = np.empty(rows.shape, dtype=kind)
         np.subtract(rows, self.centre, out=centred, casting="same_kind")
-        image: NDArray[Any] = centred @ self.coef.astype(rows.dtype, copy=False)
+        image: NDArray[Any] = centred @ self.coef.astype(kind, copy=False)
         np.add(image, self.offset, out=image, casting="same_kind")
-        return image
+        return image.astype(rows.dtype, copy=False)
 
     def then(self, other: Affine) -> Affine:
         """The map that does this one first and `other` after it."""
         offset = (self.offset - other.centre) @ other.coef + other.offset
         return Affine(self.centre, self.coef @ other.coef, offset)
+
+
+def _fits(coef: NDArray[np.float64], kind: np.dtype[Any]) -> bool:
+    """Whether `kind` can hold the coefficients, with room for a sum: units may be 1e20 and 1e-20."""
+    largest = float(np.abs(coef).max(initial=0.0))
+    return kind == np.float64 or not largest or 1e-25 < largest < 1e25
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 import csv
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -155,7 +156,8 @@ def test_prints_as_a_table(comparison):
     assert len(head) <= 120
     assert [row.split()[0] for row in rows] == comparison.names
     record = comparison.summary()[0]
-    assert rows[0].split()[1] == f"{record['r2_forward_mean']:.3f}±{record['r2_forward_std']:.3f}"
+    spread = f"{record['r2_forward_std']:.3f}".removeprefix("0")
+    assert rows[0].split()[1] == f"{record['r2_forward_mean']:.3f}±{spread}"
     assert "3 splits" in str(comparison)
     assert repr(comparison) == "<Comparison of cca, turn, mean, identity: 12 rows>"
 
@@ -200,7 +202,8 @@ class Failing(BaseEstimator):
 def test_an_error_names_its_aligner(n_jobs):
     with pytest.raises(RuntimeError, match="no convergence") as caught:
         compare({"turn": ProcrustesAligner(), "stuck": Failing()}, n_jobs=n_jobs)
-    assert caught.value.__notes__ == ["Raised by the aligner 'stuck' on split 0."]
+    (note,) = caught.value.__notes__
+    assert re.fullmatch(r"Raised by the aligner 'stuck' on split \d\.", note)
 
 
 @pytest.mark.parametrize("name", ["mean", "identity"])

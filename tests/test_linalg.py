@@ -33,7 +33,7 @@ def test_rank_is_relative_to_the_largest_eigenvalue(rank, size):
 
 
 def test_directions_below_the_precision_of_the_data_are_cut():
-    values, _ = principal_axes(np.diag([4.0, 1.0, 1e-8]), noise=1e-8)
+    values, _ = principal_axes(np.diag([4.0, 1.0, 1e-8]), noise=np.full(3, 1e-8))
     assert len(values) == 2
 
 

@@ -33,12 +33,26 @@ def assert_equal_moments(a, b, rtol=1e-11):
 
 def test_a_long_stream_of_rows_is_the_whole():
     X, y, weight = rows(n=1000)
-    stream = MomentSum(PairMoments.empty(4, 3))
-    before = stream.moments()
+    stream = MomentSum()
     for i in np.flatnonzero(weight):
         stream.add(PairMoments.from_arrays(X[i : i + 1], y[i : i + 1], weight[i : i + 1]))
     assert_equal_moments(stream.moments(), PairMoments.from_arrays(X, y, weight))
-    assert not before.cross.any()
+
+
+def test_a_sum_writes_to_no_array_that_another_may_hold():
+    parts = [PairMoments.from_arrays(*rows(seed=seed)) for seed in range(4)]
+    stream = MomentSum()
+    assert stream.moments() is None
+    held = []
+    for part in parts:
+        stream.add(part)
+        fork, seen = stream.fork(), stream.moments()
+        held.append((fork, seen, seen.cross.copy()))
+    for fork, seen, before in held:
+        np.testing.assert_array_equal(seen.cross, before)
+        assert_equal_moments(fork.moments(), seen)
+        fork.add(parts[0])
+    assert_equal_moments(stream.moments(), PairMoments.merge_all(parts))
 
 
 def test_merging_leaves_the_parts_alone():

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import Interval, StrOptions
-from .._moments import PairMoments, Sums, moment_sums
+from .._compat import Interval, StrOptions, stacklevel_of_caller
+from .._moments import PairMoments
 from .._solvers import CCAProblem, CCASolution, Direction, resolve_shrinkage, solve_cca
 from .._validation import DIRECTION, check_source, check_target
 from ._streaming import MomentAligner, Moments, Solved
@@ -186,51 +186,49 @@ class CCAAligner(MomentAligner):
             variates.append((check_target(self, y) - self.mean_y_) @ self.y_weights_)
         return variates[0] if len(variates) == 1 else (variates[0], variates[1])
 
+    _cross_validates = "shrinkage='auto'"
+
     @property
     def _n_folds(self) -> int:
-        """Parts of the rows whose moments are kept apart."""
         return _N_FOLDS if isinstance(self.shrinkage, str) and self.shrinkage == "auto" else 1
 
-    def _start(self, n_features: int, n_targets: int) -> Sums:
-        return moment_sums(n_features, n_targets, n_folds=self._n_folds)
-
-    def _solve(self, moments: Moments) -> CCASolution:
-        if len(moments) < self._n_folds:
-            raise ValueError(
-                "shrinkage='auto' needs folds, but the rows seen so far came in under another shrinkage, "
-                "which keeps none. Call fit, or start the stream with shrinkage='auto'."
-            )
+    def _solve(self, moments: Moments, **settings: Any) -> CCASolution:
         whole = PairMoments.merge_all(moments)
-        problem = CCAProblem.from_moments(whole, self.explained_variance)
+        problem = CCAProblem.from_moments(whole, settings["explained_variance"])
         _warn_of_few_rows(whole, problem)
-        n_components = self._shared_rank(problem)
+        n_components = _pairs_to_keep(settings["n_components"], problem)
         shrinkage, path = resolve_shrinkage(
             moments,
             problem,
-            _requested(self.shrinkage),
-            n_components=n_components,
-            direction=self.direction,
-            explained_variance=self.explained_variance,
+            _requested(settings["shrinkage"]),
+            n_components=settings["n_components"],
+            direction=settings["direction"],
+            explained_variance=settings["explained_variance"],
         )
         return solve_cca(
             whole,
             problem,
             shrinkage,
             n_components=n_components,
-            direction=self.direction,
+            direction=settings["direction"],
             path=path,
         )
 
-    def _shared_rank(self, problem: CCAProblem) -> int:
-        """Canonical pairs to keep."""
-        shared = min(problem.x.rank, problem.y.rank)
-        if self.n_components is not None and self.n_components > shared:
-            raise ValueError(
-                f"n_components={self.n_components} exceeds the shared rank {shared} (X has rank "
-                f"{problem.x.rank} in {self.n_features_in_} features, y rank {problem.y.rank} in "
-                f"{self.n_targets_}). Lower it or pass None."
-            )
-        return self.n_components or shared
+
+def _pairs_to_keep(n_components: int | None, problem: CCAProblem) -> int:
+    shared = min(problem.x.rank, problem.y.rank)
+    if not shared:
+        raise ValueError(
+            f"{'y' if problem.x.rank else 'X'} has no variance beyond the rounding of its numbers. "
+            "Subtract a large common offset in float64 before you fit."
+        )
+    if n_components is not None and n_components > shared:
+        (p, q), (rank_x, rank_y) = problem.widths, (problem.x.rank, problem.y.rank)
+        raise ValueError(
+            f"n_components={n_components} exceeds the shared rank {shared} (X has rank {rank_x} in {p} "
+            f"features, y rank {rank_y} in {q}). Lower it or pass None."
+        )
+    return n_components or shared
 
 
 def _requested(shrinkage: Any) -> str | tuple[float, float]:
@@ -254,6 +252,6 @@ def _warn_of_few_rows(moments: PairMoments, problem: CCAProblem) -> None:
                 f"{axes.rank}, so the map knows only the span of these rows, and without shrinkage every "
                 "correlation is 1 whatever the data. Fit on more rows, or read held-out scores only.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=stacklevel_of_caller(),
             )
             return

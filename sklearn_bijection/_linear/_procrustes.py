@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .._moments import Sums, moment_sums
 from .._solvers import Direction, ProcrustesSolution, solve_procrustes
 from .._validation import DIRECTION
 from ._streaming import MomentAligner, Moments, Solved
@@ -58,7 +57,8 @@ class ProcrustesAligner(MomentAligner):
     ``transform(inverse_transform(y)) == y``; the other round trip is a projection.
 
     *Scale.* With ``a = tr(R' Cxx R)``, ``b = tr(R Cyy R')`` and ``t = tr(R' Cxy)`` it is ``t / a`` forward,
-    ``b / t`` backward and ``sqrt(b / a)`` symmetric.
+    ``b / t`` backward and ``sqrt(b / a)`` symmetric. Where t is not positive, so that no rotation brings
+    X any nearer to y, the forward and backward maps are the means, both ways.
 
     *Cost.* ``2 n p q`` multiplications for the moments of equal widths, then one singular value
     decomposition.
@@ -101,13 +101,9 @@ class ProcrustesAligner(MomentAligner):
         self.allow_reflection = allow_reflection
         self.direction = direction
 
-    def _start(self, n_features: int, n_targets: int) -> Sums:
-        return moment_sums(n_features, n_targets, diagonal=n_features == n_targets)
+    def _diagonal_will_do(self, n_features: int, n_targets: int) -> bool:
+        return n_features == n_targets
 
-    def _solve(self, moments: Moments) -> ProcrustesSolution:
-        return solve_procrustes(
-            moments[0],
-            scale=self.scale,
-            allow_reflection=self.allow_reflection,
-            direction=self.direction,
-        )
+    def _solve(self, moments: Moments, **settings: Any) -> ProcrustesSolution:
+        names = ("scale", "allow_reflection", "direction")
+        return solve_procrustes(moments[0], **{name: settings[name] for name in names})

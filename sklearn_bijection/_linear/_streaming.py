@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any, Self
 
@@ -10,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import BaseAligner
 from .._compat import checks_parameters
-from .._moments import PairMoments, Sums, add_rows, moment_sums
-from .._validation import check_pair
+from .._moments import MomentSum, PairMoments, fold_moments
+from .._validation import Pair, check_pair
 
 Moments = tuple[PairMoments, ...]
 
@@ -46,15 +48,27 @@ class MomentAligner(BaseAligner):
     mean_x_ = Solved("map.there.centre")
     mean_y_ = Solved("map.back.centre")
 
-    _sums: Sums
+    #: The setting that asks for folds, in the words of an error.
+    _cross_validates = ""
+
+    _sums: tuple[MomentSum, ...]
+    _settings: dict[str, Any]
     _solution: Any
 
-    def _start(self, n_features: int, n_targets: int) -> Sums:
-        """Start running moments that hold what the solution needs."""
-        return moment_sums(n_features, n_targets)
+    @property
+    def _n_folds(self) -> int:
+        """Parts of the rows whose moments are kept apart."""
+        return 1
 
-    def _solve(self, moments: Moments) -> Any:
-        """Find the solution from the moments: an object with `map` and whatever the attributes name."""
+    def _diagonal_will_do(self, n_features: int, n_targets: int) -> bool:
+        """Whether the solution needs no more than the diagonals of the scatters."""
+        return False
+
+    def _solve(self, moments: Moments, **settings: Any) -> Any:
+        """Find the solution: an object with `map` and whatever the attributes name.
+
+        The settings are the parameters as they were when the rows came in.
+        """
         raise NotImplementedError
 
     @checks_parameters
@@ -79,11 +93,11 @@ class MomentAligner(BaseAligner):
         ValueError
             If the arrays are not paired finite numbers, or a whole view is constant.
         """
-        X, y, weight = check_pair(self, X, y, sample_weight)
-        sums = self._start(X.shape[1], y.shape[1])
-        add_rows(sums, X, y, weight)
-        self._solution = self._solve_checked(sums)
-        self._sums = sums
+        with all_or_nothing(self):
+            pair = check_pair(self, X, y, sample_weight)
+            self._sums = tuple(MomentSum() for _ in range(self._n_folds))
+            self._add(pair)
+            self._solution = self._solve_checked()
         return self
 
     @checks_parameters
@@ -110,28 +124,48 @@ class MomentAligner(BaseAligner):
         Raises
         ------
         ValueError
-            If the arrays are not paired finite numbers of the widths seen before.
+            If the arrays are not paired finite numbers of the widths seen before, or the parameters now
+            need folds that were not kept.
         """
         first = not self.__sklearn_is_fitted__()
-        X, y, weight = check_pair(self, X, y, sample_weight, reset=first, min_rows=1)
-        if first:
-            self._sums = self._start(X.shape[1], y.shape[1])
-        self._solution = None
-        add_rows(self._sums, X, y, weight)
+        with all_or_nothing(self):
+            self._validate_params()
+            pair = check_pair(self, X, y, sample_weight, reset=first, min_rows=1)
+            if first:
+                self._sums = tuple(MomentSum() for _ in range(self._n_folds))
+            self._add(pair)
+            self._solution = None
         return self
+
+    def _add(self, pair: Pair) -> None:
+        if len(self._sums) < self._n_folds:
+            raise ValueError(
+                f"{self._cross_validates} needs folds, but the rows seen so far came in under other "
+                "parameters and were kept in one. Call fit, or start the stream like this."
+            )
+        X, y, weight = pair
+        diagonal = self._diagonal_will_do(X.shape[1], y.shape[1])
+        batch = fold_moments(X, y, weight, n_folds=len(self._sums), diagonal=diagonal)
+        self._settings = {
+            name: value
+            for name, value in vars(self).items()
+            if not (name[0] == "_" or name[-1] == "_")
+        }
+        for fold, part in zip(self._sums, batch, strict=True):
+            fold.add(part)
 
     def _solved(self) -> Any:
         check_is_fitted(self)
         if self._solution is None:
-            self._validate_params()
             try:
-                self._solution = self._solve_checked(self._sums)
+                self._solution = self._solve_checked()
             except ValueError as error:
                 raise UnsolvableError(str(error)) from error
         return self._solution
 
-    def _solve_checked(self, sums: Sums) -> Any:
-        moments = tuple(fold.moments() for fold in sums)
+    def _solve_checked(self) -> Any:
+        empty = PairMoments.empty(self.n_features_in_, self.n_targets_)
+        moments = tuple(fold.moments() or empty for fold in self._sums)
         whole = PairMoments.merge_all(moments)
         for name, view in (("X", whole.x), ("y", whole.y)):
             if view.is_constant(whole.weight):
@@ -139,7 +173,25 @@ class MomentAligner(BaseAligner):
                     f"{name} has no variance: its {whole.n_rows} row(s) are all equal. "
                     "An aligner needs rows that differ from one another in both spaces."
                 )
-        return self._solve(moments)
+        return self._solve(moments, **self._settings)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        if "_sums" in state:
+            # A copy goes on by itself: from now on neither writes to arrays that the other may hold.
+            state = state | {"_sums": tuple(fold.fork() for fold in self._sums)}
+        return state
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_sums")
+
+
+@contextmanager
+def all_or_nothing(estimator: BaseAligner) -> Iterator[None]:
+    """Leave the estimator as it was if the block fails."""
+    before = estimator.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__ = before
+        raise

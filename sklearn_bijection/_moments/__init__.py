@@ -4,16 +4,13 @@ Moments are additive, so a fit can be streamed, merged and distributed. Everythi
 float64 about the mean; large squares are never subtracted from each other.
 """
 
-from ._pair import MomentSum, PairMoments, Sums, ViewMoments, add_rows, fold_moments, moment_sums
+from ._pair import MomentSum, PairMoments, ViewMoments, fold_moments
 from ._rows import row_hash
 
 __all__ = [
     "MomentSum",
     "PairMoments",
-    "Sums",
     "ViewMoments",
-    "add_rows",
     "fold_moments",
-    "moment_sums",
     "row_hash",
 ]

@@ -46,7 +46,7 @@ class ViewMoments:
     @property
     def total(self) -> float:
         """Trace of the scatter."""
-        return float((self.scatter if self.scatter.ndim == 1 else self.scatter.diagonal()).sum())
+        return float(self.squares.sum())
 
     def in_unit(self, unit: float) -> ViewMoments:
         """The same moments with the scatter in another unit."""
@@ -56,16 +56,27 @@ class ViewMoments:
             else replace(self, scatter=self.scatter * (self.unit / unit) ** 2, unit=unit)
         )
 
+    @property
+    def squares(self) -> Array:
+        """Diagonal of the scatter."""
+        return self.scatter if self.scatter.ndim == 1 else self.scatter.diagonal()
+
+    def rounding_variance(self, weight: float) -> Array:
+        """Variance that the precision of the data may put into each column, in units of ``unit**2``.
+
+        A column without any variance has been read exactly: it has none of this either.
+        """
+        live = self.squares > 0
+        mean = np.divide(self.mean, self.unit, out=np.zeros(self.n_features), where=live)
+        noise: Array = (
+            np.where(live, self.squares / weight + np.square(mean), 0.0) * self.precision**2
+        )
+        return noise
+
     def is_constant(self, weight: float) -> bool:
         """Whether all rows are equal up to the precision of the data."""
-        return not self.total or self.total <= weight * self.n_features**2 * self.rounding_variance(
-            weight
-        )
-
-    def rounding_variance(self, weight: float) -> float:
-        """Variance that the precision of the data may put into a column, in units of ``unit**2``."""
-        variance = (self.scatter if self.scatter.ndim == 1 else self.scatter.diagonal()) / weight
-        return float((variance + np.square(self.mean / self.unit)).max()) * self.precision**2
+        threshold = weight * self.n_features * self.rounding_variance(weight)
+        return bool((self.squares <= threshold).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,10 +153,10 @@ class PairMoments:
     @staticmethod
     def merge_all(parts: Sequence[PairMoments]) -> PairMoments:
         """Moments of the rows of all `parts`, of which there is at least one."""
-        total = MomentSum(parts[0])
-        for part in parts[1:]:
+        total = MomentSum()
+        for part in parts:
             total.add(part)
-        return total.moments()
+        return total.moments() or parts[0]
 
     def swap(self) -> PairMoments:
         """The same moments with the roles of x and y exchanged."""
@@ -173,103 +184,89 @@ def fold_moments(
     the batches the rows come in, and equal rows share a fold. A memory-mapped array is read block by block
     and its pages are handed back.
     """
-    sums = moment_sums(X.shape[1], y.shape[1], n_folds=n_folds, diagonal=diagonal)
-    add_rows(sums, X, y, sample_weight)
-    return tuple(fold.moments() for fold in sums)
-
-
-def moment_sums(
-    n_features: int, n_targets: int, *, n_folds: int = 1, diagonal: bool = False
-) -> Sums:
-    """Start the running moments of each of `n_folds` parts of the rows."""
-    return tuple(
-        MomentSum(PairMoments.empty(n_features, n_targets, diagonal=diagonal))
-        for _ in range(n_folds)
-    )
-
-
-def add_rows(
-    sums: Sums, X: NDArray[Any], y: NDArray[Any], sample_weight: NDArray[Any] | None = None
-) -> None:
-    """Add each row to the running moments of its fold, in one pass over blocks of rows."""
+    sums = [MomentSum() for _ in range(n_folds)]
     precision = precision_of(X), precision_of(y)
     for block in row_blocks(X, y, sample_weight):
-        for fold, rows in zip(sums, split_rows(block, len(sums)), strict=True):
+        for fold, rows in zip(sums, split_rows(block, n_folds), strict=True):
             if len(rows[0]):
-                fold.add(_block_moments(*rows, precision, fold.diagonal))
+                fold.add(_block_moments(*rows, precision, diagonal), owned=True)
+    empty = PairMoments.empty(X.shape[1], y.shape[1], diagonal=diagonal)
+    return tuple(fold.moments() or empty for fold in sums)
 
 
 class MomentSum:
     """Running moments of a stream: scatter within its parts, added in place, and between their means.
 
     The means are kept apart for a while, since a step between two of them would cost a whole update of
-    the scatter.
-
-    Parameters
-    ----------
-    start : PairMoments
-        Moments to go on from; their arrays are not written to.
+    the scatter. Arrays are written to only while nobody else can hold them: after `moments` and `fork`
+    the next addition makes new ones.
     """
 
-    def __init__(self, start: PairMoments) -> None:
-        self.diagonal = start.x.scatter.ndim == 1
-        self._within = self._empty(start)
-        self._parts: list[tuple[float, Array, Array]] = []
-        self.add(start)
+    def __init__(self) -> None:
+        self._within: PairMoments | None = None
+        self._means: list[tuple[float, Array, Array]] = []
+        self._owned = False
 
-    def _empty(self, like: PairMoments) -> PairMoments:
-        return PairMoments.empty(like.x.n_features, like.y.n_features, diagonal=self.diagonal)
-
-    def _restart(self, whole: PairMoments) -> None:
-        """Keep one part instead of many; the arrays of `whole` become those of the sum."""
-        self._within, self._parts = whole, [(whole.weight, whole.x.mean, whole.y.mean)]
-
-    def add(self, part: PairMoments) -> None:
-        """Add the rows of `part`."""
+    def add(self, part: PairMoments, *, owned: bool = False) -> None:
+        """Add the rows of `part`, whose arrays may be kept and written to if they are `owned`."""
         if not part.weight:
             return
-        units = max(self._within.x.unit, part.x.unit), max(self._within.y.unit, part.y.unit)
-        within, more = self._within.in_units(*units), part.in_units(*units)
-        for total, addend in (
-            (within.x.scatter, more.x.scatter),
-            (within.y.scatter, more.y.scatter),
-            (within.cross, more.cross),
-        ):
-            np.add(total, addend, out=total)
-        self._within = replace(
-            within,
-            weight=within.weight + more.weight,
-            n_rows=within.n_rows + more.n_rows,
-            x=replace(within.x, precision=max(within.x.precision, more.x.precision)),
-            y=replace(within.y, precision=max(within.y.precision, more.y.precision)),
-        )
-        self._parts.append((part.weight, part.x.mean, part.y.mean))
-        if len(self._parts) > _MAX_PARTS:
-            self._restart(self.moments())
+        if self._within is None:
+            self._within, self._owned = part, owned
+        else:
+            self._within, self._owned = _added(self._within, part, in_place=self._owned), True
+        self._means.append((part.weight, part.x.mean, part.y.mean))
+        if len(self._means) > _MAX_PARTS:
+            whole = _with_between(self._within, self._means)
+            self._within, self._means = whole, [(whole.weight, whole.x.mean, whole.y.mean)]
 
-    def moments(self) -> PairMoments:
-        """Moments of all rows added, in arrays of their own."""
-        if not self._parts:
-            return self._empty(self._within)
-        weights, means_x, means_y = (np.array(column) for column in zip(*self._parts, strict=True))
-        mean_x, step_x = between(weights, means_x)
-        mean_y, step_y = between(weights, means_y)
-        units = (
-            max(self._within.x.unit, unit_of(step_x)),
-            max(self._within.y.unit, unit_of(step_y)),
-        )
-        within = self._within.in_units(*units)
-        step_x, step_y = step_x / units[0], step_y / units[1]
-        own = squares if self.diagonal else gram
-        return replace(
-            within,
-            x=replace(within.x, mean=mean_x, scatter=within.x.scatter + own(step_x)),
-            y=replace(within.y, mean=mean_y, scatter=within.y.scatter + own(step_y)),
-            cross=within.cross + step_x.T @ step_y,
-        )
+    def moments(self) -> PairMoments | None:
+        """Moments of all rows added, if there are any."""
+        self._owned = False
+        if self._within is None or len(self._means) == 1:
+            return self._within
+        return _with_between(self._within, self._means)
+
+    def fork(self) -> MomentSum:
+        """Make a second sum that goes on from here by itself."""
+        other = MomentSum()
+        other._within, other._means = self._within, self._means.copy()
+        self._owned = False
+        return other
 
 
-Sums = tuple[MomentSum, ...]
+def _added(within: PairMoments, part: PairMoments, *, in_place: bool) -> PairMoments:
+    """Sum of the scatters within both, with the means of neither."""
+    units = max(within.x.unit, part.x.unit), max(within.y.unit, part.y.unit)
+    a, b = within.in_units(*units), part.in_units(*units)
+
+    def add(total: Array, addend: Array) -> Array:
+        return np.add(total, addend, out=total if in_place else None)
+
+    x = replace(
+        a.x, scatter=add(a.x.scatter, b.x.scatter), precision=max(a.x.precision, b.x.precision)
+    )
+    y = replace(
+        a.y, scatter=add(a.y.scatter, b.y.scatter), precision=max(a.y.precision, b.y.precision)
+    )
+    return PairMoments(a.weight + b.weight, a.n_rows + b.n_rows, x, y, add(a.cross, b.cross))
+
+
+def _with_between(within: PairMoments, means: list[tuple[float, Array, Array]]) -> PairMoments:
+    """Complete the scatter within the parts by that between their means."""
+    weights, means_x, means_y = (np.array(column) for column in zip(*means, strict=True))
+    mean_x, step_x = between(weights, means_x)
+    mean_y, step_y = between(weights, means_y)
+    units = max(within.x.unit, unit_of(step_x)), max(within.y.unit, unit_of(step_y))
+    moments = within.in_units(*units)
+    step_x, step_y = step_x / units[0], step_y / units[1]
+    own = squares if moments.x.scatter.ndim == 1 else gram
+    return replace(
+        moments,
+        x=replace(moments.x, mean=mean_x, scatter=moments.x.scatter + own(step_x)),
+        y=replace(moments.y, mean=mean_y, scatter=moments.y.scatter + own(step_y)),
+        cross=moments.cross + step_x.T @ step_y,
+    )
 
 
 def _block_moments(

@@ -119,6 +119,11 @@ class CCAProblem:
         )
         return cls(x, y, x.vectors.T @ (moments.cross / moments.weight) @ y.vectors)
 
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Columns of each view."""
+        return len(self.x.vectors), len(self.y.vectors)
+
     def whitened(self, shrinkage: tuple[float, float]) -> Array:
         """Cross-covariance of the whitened axes: its singular values are the canonical correlations."""
         sx, sy = self.x.deviations(shrinkage[0]), self.y.deviations(shrinkage[1])

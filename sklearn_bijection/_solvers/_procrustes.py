@@ -55,17 +55,22 @@ def solve_procrustes(
     x, y = moments.x, moments.y
     R = polar_factor(moments.cross, allow_reflection=allow_reflection)
     units = y.unit / x.unit
-    c = _procrustes_scale(moments, R, direction) * units if scale else 1.0
-    return ProcrustesSolution(AffineMap.about_means(x.mean, y.mean, R * c, R.T / c), R, c)
+    there, back = _scales(moments, R, direction) if scale else (1 / units, units)
+    there, back = there * units, back / units
+    return ProcrustesSolution(
+        AffineMap.about_means(x.mean, y.mean, R * there, R.T * back), R, there
+    )
 
 
-def _procrustes_scale(moments: PairMoments, R: Array, direction: Direction) -> float:
-    """Scale in the units of the moments."""
+def _scales(moments: PairMoments, R: Array, direction: Direction) -> tuple[float, float]:
+    """Scale there and back, in the units of the moments; both are 0 where there is nothing to carry."""
     a, b = _carried(moments.x, R), _carried(moments.y, R.T)
-    shared = float(np.vdot(R, moments.cross))
-    return {"forward": shared / a, "symmetric": float(np.sqrt(b / a)), "backward": b / shared}[
-        direction
-    ]
+    shared = max(0.0, float(np.vdot(R, moments.cross)))
+    if not (a and b and (shared or direction == "symmetric")):
+        return 0.0, 0.0
+    if direction == "symmetric":
+        return float(np.sqrt(b / a)), float(np.sqrt(a / b))
+    return (shared / a, a / shared) if direction == "forward" else (b / shared, shared / b)
 
 
 def _carried(view: ViewMoments, frame: Array) -> float:

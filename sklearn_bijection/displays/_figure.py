@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from .._compat import require
 
@@ -60,8 +60,8 @@ def two_axes(
 
 
 def figure_of(ax: Axes) -> Figure:
-    """Return the figure that holds the axes."""
-    return cast("Figure", ax.figure)
+    """Return the whole figure, also for axes in a part of it."""
+    return ax.figure.figure
 
 
 def add_legend(axes: Sequence[Axes], *, outside: bool) -> None:

@@ -20,7 +20,7 @@ def _score(mean: float, std: float) -> str:
     digits = 3 if abs(mean) < 10 else 1
     # Beyond six digits before the point a column would grow out of the table.
     form = f"z.{digits}f" if abs(mean) < 1e6 else ".1e"
-    return f"{mean:{form}}±{std:{form}}"
+    return f"{mean:{form}}±{f'{std:{form}}'.removeprefix('0')}"
 
 
 def _power(mean: float, _: float) -> str:
