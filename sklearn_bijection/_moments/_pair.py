@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._rows import row_blocks, split_rows
+from ._rows import block_rows, row_blocks, split_rows
 from ._scatter import NO_SPREAD, Array, between, centre, gram, precision_of, squares, unit_of
 
 _MAX_PARTS = 256
@@ -185,11 +185,13 @@ def fold_moments(
     and its pages are handed back.
     """
     sums = [MomentSum() for _ in range(n_folds)]
+    # Memory that every block goes through: touching new pages would cost as much as the products.
+    space = tuple(np.empty((block_rows(X, y), side.shape[1])) for side in (X, y))
     precision = precision_of(X), precision_of(y)
     for block in row_blocks(X, y, sample_weight):
         for fold, rows in zip(sums, split_rows(block, n_folds), strict=True):
             if len(rows[0]):
-                fold.add(_block_moments(*rows, precision, diagonal), owned=True)
+                fold.add(_block_moments(*rows, precision, space, diagonal), owned=True)
     empty = PairMoments.empty(X.shape[1], y.shape[1], diagonal=diagonal)
     return tuple(fold.moments() or empty for fold in sums)
 
@@ -274,12 +276,16 @@ def _block_moments(
     y: NDArray[Any],
     weight: Array | None,
     precision: tuple[float, float],
+    space: tuple[Array, ...],
     diagonal: bool,
 ) -> PairMoments:
-    """Moments of a block that fits in memory."""
+    """Moments of a block that fits in `space`."""
     total = float(len(X) if weight is None else weight.sum())
-    (mean_x, cx, unit_x), (mean_y, cy, unit_y) = (centre(rows, weight, total) for rows in (X, y))
+    (mean_x, cx, unit_x), (mean_y, cy, unit_y) = (
+        centre(rows, weight, total, out[: len(rows)])
+        for rows, out in zip((X, y), space, strict=True)
+    )
     within = squares if diagonal else gram
-    x = ViewMoments(mean_x, within(cx), unit_x, precision[0])
-    y_moments = ViewMoments(mean_y, within(cy), unit_y, precision[1])
-    return PairMoments(total, len(X), x, y_moments, cx.T @ cy)
+    of_x = ViewMoments(mean_x, within(cx), unit_x, precision[0])
+    of_y = ViewMoments(mean_y, within(cy), unit_y, precision[1])
+    return PairMoments(total, len(X), of_x, of_y, cx.T @ cy)

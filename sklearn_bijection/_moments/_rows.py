@@ -10,18 +10,22 @@ from numpy.typing import NDArray
 
 from .._compat import release_pages
 
-_MIN_BLOCK_ROWS = 1024
+_MIN_BLOCK_ROWS = 512
 _MAX_BLOCK_BYTES = 2**26
 
 Rows = tuple[NDArray[Any], NDArray[Any], NDArray[np.float64] | None]
 
 
+def block_rows(X: NDArray[Any], y: NDArray[Any]) -> int:
+    """Rows of a block: enough that adding the products up is cheap beside computing them."""
+    width = X.shape[1] + y.shape[1]
+    rows = max(_MIN_BLOCK_ROWS, min(2 * width, _MAX_BLOCK_BYTES // (8 * width)))
+    return int(min(rows, len(X)))
+
+
 def row_blocks(X: NDArray[Any], y: NDArray[Any], weight: NDArray[Any] | None) -> Iterator[Rows]:
     """Blocks of rows, without those of weight zero."""
-    # Enough rows that adding the products up is cheap beside computing them, and few enough that the
-    # block stays in memory that has been touched before.
-    width = X.shape[1] + y.shape[1]
-    step = max(_MIN_BLOCK_ROWS, min(2 * width, _MAX_BLOCK_BYTES // (8 * width)))
+    step = block_rows(X, y)
     for start in range(0, len(X), step):
         rows = slice(start, start + step)
         if weight is None:

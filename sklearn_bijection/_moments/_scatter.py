@@ -13,12 +13,14 @@ NO_SPREAD = 2.0**-1000
 _SAFE = (1e-120, 1e120)
 
 
-def centre(rows: NDArray[Any], weight: Array | None, total: float) -> tuple[Array, Array, float]:
-    """Weighted mean, and the centred rows times the root of their weight, in a unit of safe size."""
+def centre(
+    rows: NDArray[Any], weight: Array | None, total: float, out: Array
+) -> tuple[Array, Array, float]:
+    """Weighted mean, and in `out` the centred rows times the root of their weight; their safe unit."""
     # Shifting by a row first makes constant columns exactly zero and spares a large offset the
     # rounding of a long sum.
     shift = rows[0].astype(np.float64)
-    centred = np.subtract(rows, shift, dtype=np.float64, order="C")
+    centred = np.subtract(rows, shift, out=out, dtype=np.float64)
     mean = (np.ones(len(rows)) if weight is None else weight) @ centred / total
     centred -= mean
     unit = unit_of(centred)
