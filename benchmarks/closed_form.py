@@ -183,7 +183,7 @@ def _record(
             if contestant.absence
             else {
                 "seconds": spread(seconds[contestant.name]),
-                "rounds": len(seconds[contestant.name]),
+                "rounds": seconds[contestant.name],
                 "ratio": {name: ratio(seconds, contestant.name, name) for name in to},
                 **quality.get(contestant.name, {}),
             }
