@@ -152,7 +152,7 @@ class MomentAligner(BaseAligner):
             if not (name[0] == "_" or name[-1] == "_")
         }
         for fold, part in zip(self._sums, batch, strict=True):
-            fold.add(part)
+            fold.add(part, owned=True)
 
     def _solved(self) -> Any:
         check_is_fitted(self)
