@@ -21,7 +21,7 @@ def centre(
     # rounding of a long sum.
     shift = rows[0].astype(np.float64)
     centred = np.subtract(rows, shift, out=out, dtype=np.float64)
-    mean = (np.ones(len(rows)) if weight is None else weight) @ centred / total
+    mean = (centred.sum(axis=0) if weight is None else weight @ centred) / total
     centred -= mean
     unit = unit_of(centred)
     if unit != 1.0:
@@ -44,7 +44,8 @@ def squares(centred: Array) -> Array:
 def unit_of(values: Array) -> float:
     """1 where squares of the values are safe, else the power of two just above the largest of them."""
     with np.errstate(over="ignore", under="ignore"):
-        energy = np.vdot(values, values)
+        # Not by BLAS, which would wake its threads for a moment's work.
+        energy = np.einsum("ij,ij->", values, values)
     if _SAFE[0] < energy < _SAFE[1]:
         return 1.0
     peak = float(np.abs(values).max(initial=0.0))
