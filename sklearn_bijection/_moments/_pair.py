@@ -10,7 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._rows import block_rows, row_blocks, split_rows
-from ._scatter import NO_SPREAD, Array, between, centre, gram, precision_of, squares, unit_of
+from ._scatter import (
+    NO_SPREAD,
+    Array,
+    between,
+    centre,
+    gram,
+    precision_of,
+    scatter_of,
+    squares,
+    unit_of,
+)
 
 _MAX_PARTS = 256
 
@@ -281,11 +291,11 @@ def _block_moments(
 ) -> PairMoments:
     """Moments of a block that fits in `space`."""
     total = float(len(X) if weight is None else weight.sum())
-    (mean_x, cx, unit_x), (mean_y, cy, unit_y) = (
+    (mean_x, cx), (mean_y, cy) = (
         centre(rows, weight, total, out[: len(rows)])
         for rows, out in zip((X, y), space, strict=True)
     )
-    within = squares if diagonal else gram
-    of_x = ViewMoments(mean_x, within(cx), unit_x, precision[0])
-    of_y = ViewMoments(mean_y, within(cy), unit_y, precision[1])
+    (xx, unit_x), (yy, unit_y) = (scatter_of(centred, diagonal=diagonal) for centred in (cx, cy))
+    of_x = ViewMoments(mean_x, xx, unit_x, precision[0])
+    of_y = ViewMoments(mean_y, yy, unit_y, precision[1])
     return PairMoments(total, len(X), of_x, of_y, cx.T @ cy)

@@ -15,20 +15,29 @@ _SAFE = (1e-120, 1e120)
 
 def centre(
     rows: NDArray[Any], weight: Array | None, total: float, out: Array
-) -> tuple[Array, Array, float]:
-    """Weighted mean, and in `out` the centred rows times the root of their weight; their safe unit."""
+) -> tuple[Array, Array]:
+    """Weighted mean, and in `out` the centred rows times the root of their weight."""
     # Shifting by a row first makes constant columns exactly zero and spares a large offset the
     # rounding of a long sum.
     shift = rows[0].astype(np.float64)
     centred = np.subtract(rows, shift, out=out, dtype=np.float64)
     mean = (centred.sum(axis=0) if weight is None else weight @ centred) / total
     centred -= mean
-    unit = unit_of(centred)
-    if unit != 1.0:
-        centred /= unit
     if weight is not None:
         centred *= np.sqrt(weight)[:, np.newaxis]
-    return shift + mean, centred, unit
+    return shift + mean, centred
+
+
+def scatter_of(centred: Array, *, diagonal: bool) -> tuple[Array, float]:
+    """Sums of squares and products of the columns, and their unit, in which `centred` is left."""
+    own = squares if diagonal else gram
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        scatter = own(centred)
+    if _SAFE[0] < (scatter if diagonal else scatter.diagonal()).sum() < _SAFE[1]:
+        return scatter, 1.0
+    unit = unit_of(centred)
+    centred /= unit
+    return own(centred), unit
 
 
 def gram(centred: Array) -> Array:
@@ -44,7 +53,6 @@ def squares(centred: Array) -> Array:
 def unit_of(values: Array) -> float:
     """1 where squares of the values are safe, else the power of two just above the largest of them."""
     with np.errstate(over="ignore", under="ignore"):
-        # Not by BLAS, which would wake its threads for a moment's work.
         energy = np.einsum("ij,ij->", values, values)
     if _SAFE[0] < energy < _SAFE[1]:
         return 1.0
