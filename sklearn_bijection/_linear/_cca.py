@@ -192,13 +192,12 @@ class CCAAligner(MomentAligner):
     def _n_folds(self) -> int:
         return _N_FOLDS if isinstance(self.shrinkage, str) and self.shrinkage == "auto" else 1
 
-    def _solve(self, moments: Moments, **settings: Any) -> CCASolution:
-        whole = PairMoments.merge_all(moments)
+    def _solve(self, whole: PairMoments, folds: Moments, **settings: Any) -> CCASolution:
         problem = CCAProblem.from_moments(whole, settings["explained_variance"])
         _warn_of_few_rows(whole, problem)
         n_components = _pairs_to_keep(settings["n_components"], problem)
         shrinkage, path = resolve_shrinkage(
-            moments,
+            folds,
             problem,
             _requested(settings["shrinkage"]),
             n_components=settings["n_components"],

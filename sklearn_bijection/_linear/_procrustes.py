@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from .._moments import PairMoments
 from .._solvers import Direction, ProcrustesSolution, solve_procrustes
 from .._validation import DIRECTION
 from ._streaming import MomentAligner, Moments, Solved
@@ -104,6 +105,6 @@ class ProcrustesAligner(MomentAligner):
     def _diagonal_will_do(self, n_features: int, n_targets: int) -> bool:
         return n_features == n_targets
 
-    def _solve(self, moments: Moments, **settings: Any) -> ProcrustesSolution:
+    def _solve(self, whole: PairMoments, folds: Moments, **settings: Any) -> ProcrustesSolution:
         names = ("scale", "allow_reflection", "direction")
-        return solve_procrustes(moments[0], **{name: settings[name] for name in names})
+        return solve_procrustes(whole, **{name: settings[name] for name in names})

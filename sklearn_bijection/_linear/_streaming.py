@@ -64,10 +64,11 @@ class MomentAligner(BaseAligner):
         """Whether the solution needs no more than the diagonals of the scatters."""
         return False
 
-    def _solve(self, moments: Moments, **settings: Any) -> Any:
+    def _solve(self, whole: PairMoments, folds: Moments, **settings: Any) -> Any:
         """Find the solution: an object with `map` and whatever the attributes name.
 
-        The settings are the parameters as they were when the rows came in.
+        `whole` are the moments of all folds together; the settings are the parameters as they were when
+        the rows came in.
         """
         raise NotImplementedError
 
@@ -165,15 +166,15 @@ class MomentAligner(BaseAligner):
 
     def _solve_checked(self) -> Any:
         empty = PairMoments.empty(self.n_features_in_, self.n_targets_)
-        moments = tuple(fold.moments() or empty for fold in self._sums)
-        whole = PairMoments.merge_all(moments)
+        folds = tuple(fold.moments() or empty for fold in self._sums)
+        whole = PairMoments.merge_all(folds)
         for name, view in (("X", whole.x), ("y", whole.y)):
             if view.is_constant(whole.weight):
                 raise ValueError(
                     f"{name} has no variance: its {whole.n_rows} row(s) are all equal. "
                     "An aligner needs rows that differ from one another in both spaces."
                 )
-        return self._solve(moments, **self._settings)
+        return self._solve(whole, folds, **self._settings)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
