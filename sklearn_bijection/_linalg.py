@@ -160,3 +160,32 @@ def variance_explained(
         weight @ np.square(part / size).sum(axis=1) for part in (truth - guess, centred)
     )
     return float(1.0 - unexplained / spread)
+
+
+def completed(there: Array, back: Array, width: int, unit: float = 1.0) -> tuple[Array, Array]:
+    """Complete a linear map onto fewer coordinates to an invertible one of the whole space.
+
+    Parameters
+    ----------
+    there : ndarray of shape (n_columns, rank)
+    back : ndarray of shape (rank, n_columns)
+        With ``back @ there == 1``.
+    width : int
+        Coordinates in all, at least n_columns; those beyond the columns are passed through.
+    unit : float, default=1.0
+        What is left of a row after ``row @ there @ back`` is divided by it.
+
+    Returns
+    -------
+    there, back : ndarray of shape (width, width)
+        Inverse to each other; their leading coordinates are the given ones.
+    """
+    n_columns, rank = there.shape
+    whole, whole_back = np.eye(width), np.eye(width)
+    if rank < n_columns:
+        rest = np.linalg.qr(there, mode="complete").Q[:, rank:]
+        whole[:n_columns, rank:n_columns] = (rest - there @ (back @ rest)) / unit
+        whole_back[rank:n_columns, :n_columns] = rest.T * unit
+    whole[:n_columns, :rank] = there
+    whole_back[:rank, :n_columns] = back
+    return whole, whole_back

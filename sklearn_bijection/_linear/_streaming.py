@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import BaseAligner
+from .._base import BaseAligner, all_or_nothing
 from .._compat import checks_parameters
 from .._moments import MomentSum, PairMoments, fold_moments
 from .._validation import Pair, check_pair
@@ -185,14 +183,3 @@ class MomentAligner(BaseAligner):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_sums")
-
-
-@contextmanager
-def all_or_nothing(estimator: BaseAligner) -> Iterator[None]:
-    """Leave the estimator as it was if the block fails."""
-    before = estimator.__dict__.copy()
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__ = before
-        raise

@@ -5,12 +5,13 @@ float64 about the mean; large squares are never subtracted from each other.
 """
 
 from ._pair import MomentSum, PairMoments, ViewMoments, fold_moments
-from ._rows import row_hash
+from ._rows import fold_of, row_hash
 
 __all__ = [
     "MomentSum",
     "PairMoments",
     "ViewMoments",
     "fold_moments",
+    "fold_of",
     "row_hash",
 ]

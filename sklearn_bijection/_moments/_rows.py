@@ -43,10 +43,16 @@ def split_rows(block: Rows, n_folds: int) -> Iterator[Rows]:
         yield block
         return
     X, y, weight = block
-    fold = (row_hash(X) + row_hash(y)) % np.uint64(n_folds)
+    fold = fold_of(X, y, n_folds)
     for i in range(n_folds):
         rows = fold == i
         yield X[rows], y[rows], None if weight is None else weight[rows]
+
+
+def fold_of(X: NDArray[Any], y: NDArray[Any], n_folds: int) -> NDArray[np.uint64]:
+    """Fold of each row of a pair, by its content."""
+    fold: NDArray[np.uint64] = (row_hash(X) + row_hash(y)) % np.uint64(n_folds)
+    return fold
 
 
 def row_hash(rows: NDArray[Any]) -> NDArray[np.uint64]:

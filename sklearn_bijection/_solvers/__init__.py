@@ -1,18 +1,25 @@
 """Moments in, map and spectrum out."""
 
 from ._cca import CCAProblem, CCASolution, Direction, ShrinkagePath, solve_cca
+from ._frame import Basis, CanonicalFrame, Standard, solve_frame
 from ._procrustes import ProcrustesSolution, solve_procrustes
+from ._ridge import ridge_shrinkage
 from ._shrinkage import choose_shrinkage, oas_shrinkage, resolve_shrinkage
 
 __all__ = [
+    "Basis",
     "CCAProblem",
     "CCASolution",
+    "CanonicalFrame",
     "Direction",
     "ProcrustesSolution",
     "ShrinkagePath",
+    "Standard",
     "choose_shrinkage",
     "oas_shrinkage",
     "resolve_shrinkage",
+    "ridge_shrinkage",
     "solve_cca",
+    "solve_frame",
     "solve_procrustes",
 ]

@@ -15,9 +15,6 @@ from .._moments import PairMoments, ViewMoments
 Array = NDArray[np.float64]
 Direction = Literal["forward", "symmetric", "backward"]
 
-#: Power of the canonical correlations in the map of each direction.
-POWER: dict[Direction, int] = {"forward": 1, "symmetric": 0, "backward": -1}
-
 
 @dataclass(frozen=True, eq=False)
 class Axes:
@@ -130,11 +127,19 @@ class CCAProblem:
         return self.cross / sx[:, np.newaxis] / sy
 
 
-def gains(rho: Array, power: int) -> tuple[Array, Array]:
-    """Gain of each canonical pair forwards and back; 0 back where a correlation of zero has no inverse."""
-    gain = rho**power if power >= 0 else _reciprocal(rho)
-    back = rho ** (-power) if power <= 0 else _reciprocal(rho)
-    return gain, back
+def gains(rho: Array, shrinkage: tuple[float, float], direction: Direction) -> tuple[Array, Array]:
+    """Gain of each canonical pair forwards and back; 0 back where a gain of zero has no inverse.
+
+    The cross-covariance shrinks with the covariance of the view that predicts, so that one way of the
+    map is ridge regression: without it a shrunk covariance would make the predictions too large.
+    """
+    if direction == "symmetric":
+        return np.ones_like(rho), np.ones_like(rho)
+    if direction == "forward":
+        gain = rho * (1 - shrinkage[0])
+        return gain, _reciprocal(gain)
+    back = rho * (1 - shrinkage[1])
+    return _reciprocal(back), back
 
 
 def _reciprocal(rho: Array) -> Array:
@@ -177,7 +182,7 @@ def solve_cca(
     x, y = problem.x, problem.y
     sx, sy = x.deviations(shrinkage[0]), y.deviations(shrinkage[1])
     U, rho, V = (part[..., :n_components] for part in signed_svd(problem.whitened(shrinkage)))
-    gain, back = gains(rho, POWER[direction])
+    gain, back = gains(rho, shrinkage, direction)
     whiten_x, whiten_y = x.vectors @ (U / sx[:, np.newaxis]), y.vectors @ (V / sy[:, np.newaxis])
     colour_x, colour_y = x.vectors @ (U * sx[:, np.newaxis]), y.vectors @ (V * sy[:, np.newaxis])
     units = y.unit / x.unit

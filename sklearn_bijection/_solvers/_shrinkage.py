@@ -10,7 +10,7 @@ import numpy as np
 
 from .._linalg import gram_svd
 from .._moments import PairMoments
-from ._cca import POWER, Array, Axes, CCAProblem, Direction, ShrinkagePath, gains
+from ._cca import Array, Axes, CCAProblem, Direction, ShrinkagePath, gains
 
 #: Intensities that the search walks along before it refines the best of them.
 SHRINKAGE_GRID = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
@@ -85,7 +85,7 @@ class HeldOutFold:
             part[..., :n_components]
             for part in gram_svd(self.problem.whitened((shrinkage, shrinkage)))
         )
-        gain, back = gains(rho, POWER[direction])
+        gain, back = gains(rho, (shrinkage, shrinkage), direction)
         forward = (U * gain) @ V.T / x[:, np.newaxis] * y
         inverse = (V * back) @ U.T / y[:, np.newaxis] * x
         return (

@@ -1,0 +1,192 @@
+"""Where the gates start: a few numbers, fitted on rows that the frame has not seen."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.func import functional_call
+
+from .._flow import Chain, GateCoupling, GateStart, Group, groups_of
+from .._objectives import BijectionLoss
+from .._solvers import CanonicalFrame, Direction
+from ._net import BothWays
+
+#: Groups of coordinates; more of them let each gate see more, and cost time in proportion.
+N_GATES = 6
+
+#: Log-scale that no gate exceeds, whatever the fit asks for: it bounds what a round trip amplifies.
+LARGEST_REACH = 3.0
+
+_LEAST_GAIN = 1e-6
+_N_STEPS = 25
+
+
+class GateSettings(NamedTuple):
+    """What all gates of a frame follow from.
+
+    Parameters
+    ----------
+    reach : Tensor of shape ()
+        Logarithm of the bound on the log-scales.
+    sharpness : Tensor of shape ()
+        Logarithm of the power of ``1 - gain`` that a coordinate counts with.
+    slope : Tensor of shape (n_gates, n_gates - 1)
+    offset : Tensor of shape (n_gates,)
+    """
+
+    reach: Tensor
+    sharpness: Tensor
+    slope: Tensor
+    offset: Tensor
+
+    @classmethod
+    def first_guess(cls, n_gates: int) -> GateSettings:
+        """Energy in groups still to be scaled speaks for the first setting, in the others against it."""
+        slope = torch.zeros(n_gates, n_gates)
+        for i in range(n_gates):
+            slope[i, :i] = -1.4 / max(1, i)
+            slope[i, i + 1 :] = 1.4 / max(1, n_gates - 1 - i)
+        others = ~torch.eye(n_gates, dtype=torch.bool)
+        return cls(
+            torch.tensor(0.7),
+            torch.tensor(0.0),
+            slope[others].reshape(n_gates, n_gates - 1),
+            torch.linspace(1.6, -1.6, n_gates) if n_gates > 1 else torch.zeros(1),
+        )
+
+    def starts(self, groups: tuple[Group, ...], gains: Gains) -> list[GateStart]:
+        """Parameters of each gate, as functions of these numbers."""
+        bound = LARGEST_REACH * torch.sigmoid(self.reach - np.log(LARGEST_REACH / 2))
+        there, back = (-bound * torch.tanh(-torch.log(gain) / bound) for gain in gains)
+        middle, reach = (there - back) / 2, (there + back) / 2
+        log_weight = self.sharpness.exp() * torch.log1p(1e-3 - torch.exp(2 * reach))
+        return [
+            GateStart(middle[start:stop], reach[start:stop], log_weight, slope, offset)
+            for (start, stop), slope, offset in zip(groups, self.slope, self.offset, strict=True)
+        ]
+
+
+class Gains(NamedTuple):
+    """Gains of the two regressions, positive, in the order of the gated coordinates."""
+
+    there: Tensor
+    back: Tensor
+
+
+def interleaved(width: int, n_groups: int) -> NDArray[np.intp]:
+    """Order in which each group gets every `n_groups`-th coordinate, strong and weak ones alike."""
+    return np.concatenate([np.arange(i, width, n_groups) for i in range(n_groups)])
+
+
+class Fold(NamedTuple):
+    """Rows in the coordinates of a frame that was made without them.
+
+    Parameters
+    ----------
+    x, y : Tensor of shape (n_samples, width)
+        Standardised coordinates of the rows.
+    weight : Tensor of shape (n_samples,)
+    frame : CanonicalFrame
+    """
+
+    x: Tensor
+    y: Tensor
+    weight: Tensor
+    frame: CanonicalFrame
+
+
+class _FoldError:
+    """Held-out error of the gates in one fold, as a function of the settings."""
+
+    def __init__(self, fold: Fold, direction: Direction, groups: tuple[Group, ...]) -> None:
+        frame, order = fold.frame, interleaved(fold.frame.width, len(groups))
+        as_tensor = lambda array: torch.as_tensor(array, dtype=torch.float32)  # noqa: E731
+        self.z = fold.x @ as_tensor(frame.x.there[:, order])
+        self.w = fold.y @ as_tensor(frame.y.there[:, order])
+        self.to_x = as_tensor(frame.x.back[order, : len(frame.source.columns)])
+        self.to_y = as_tensor(frame.y.back[order, : len(frame.target.columns)])
+        self.x, self.y, self.weight = fold.x, fold.y, fold.weight
+        self.gains = gains_of(frame, len(groups))
+        self.groups = groups
+        self.both = BothWays(
+            Chain([GateCoupling(groups, i) for i in range(len(groups))]), frame.width, frame.width
+        )
+        variances = (rows.square().sum(dim=1).mean().item() for rows in (fold.x, fold.y))
+        self.loss = BijectionLoss(*variances, direction=direction)
+
+    def __call__(self, settings: GateSettings) -> Tensor:
+        parameters = {
+            f"core.layers.{i}.{name}": value
+            for i, start in enumerate(settings.starts(self.groups, self.gains))
+            for name, value in start._asdict().items()
+        }
+        images = functional_call(self.both, parameters, (self.z, self.w))
+        there, back = images.forward @ self.to_y, images.inverse @ self.to_x
+        images = images._replace(forward=there, inverse=back)
+        error: Tensor = self.loss(images, (self.x, self.y, self.weight))
+        return error
+
+    def ungated(self) -> float:
+        """Error of the linear map of the frame, which scales nothing."""
+        images = self.both(self.z, self.w)
+        images = images._replace(forward=self.z @ self.to_y, inverse=self.w @ self.to_x)
+        return float(self.loss(images, (self.x, self.y, self.weight)))
+
+
+def gains_of(frame: CanonicalFrame, n_groups: int) -> Gains:
+    """Gains of a frame in the order of its gated coordinates."""
+    order = interleaved(frame.width, n_groups)
+    return Gains(
+        *(
+            torch.as_tensor(np.maximum(gain, _LEAST_GAIN)[order], dtype=torch.float32)
+            for gain in (frame.forward_gain, frame.inverse_gain)
+        )
+    )
+
+
+class FittedGates(NamedTuple):
+    """Settings fitted on held-out rows, and how well they do there."""
+
+    settings: GateSettings
+    error: float
+    ungated_error: float
+
+
+def fit_gates(folds: list[Fold], direction: Direction) -> FittedGates:
+    """Fit the settings to the held-out rows of all folds together, by L-BFGS.
+
+    Parameters
+    ----------
+    folds : list of Fold
+        All of one width.
+    direction : {"forward", "symmetric", "backward"}
+        Which error counts.
+
+    Returns
+    -------
+    fitted : FittedGates
+        The errors are mean losses: fractions of the variances.
+    """
+    groups = groups_of(folds[0].frame.width, min(N_GATES, folds[0].frame.width))
+    errors = [_FoldError(fold, direction, groups) for fold in folds]
+    settings = GateSettings(*(v.requires_grad_() for v in GateSettings.first_guess(len(groups))))
+    optimizer = torch.optim.LBFGS(settings, max_iter=_N_STEPS, line_search_fn="strong_wolfe")
+    best = (np.inf, settings)
+
+    def closure() -> Tensor:
+        nonlocal best
+        optimizer.zero_grad()
+        loss = torch.stack([error(settings) for error in errors]).mean()
+        loss.backward()  # type: ignore[no-untyped-call]
+        if loss.item() < best[0]:
+            best = loss.item(), GateSettings(*(value.detach().clone() for value in settings))
+        return loss
+
+    optimizer.step(closure)  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        ungated = float(np.mean([error.ungated() for error in errors]))
+    return FittedGates(best[1], best[0], ungated)

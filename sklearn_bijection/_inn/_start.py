@@ -1,0 +1,197 @@
+"""Epoch zero: the closed form that the network starts from, as a core that does the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .._flow import Architecture, Chain, GateCoupling, GateStart, Linear, groups_of
+from .._linalg import completed
+from .._maps import AffineMap
+from .._moments import PairMoments, fold_moments, fold_of
+from .._solvers import CanonicalFrame, Direction, Standard, ridge_shrinkage, solve_frame
+from ._gates import (
+    LARGEST_REACH,
+    Fold,
+    GateSettings,
+    fit_gates,
+    gains_of,
+    interleaved,
+)
+from ._map import NetworkMap
+from ._pairs import RawPairs
+
+_N_FOLDS = 3
+_FOLD_ROWS = 300
+_LEAST_FOLD_ROWS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where training starts.
+
+    Parameters
+    ----------
+    source, target : Standard
+    enter, leave : pair of ndarray
+        Matrix and inverse matrix of the linear layers before and after the gates.
+    gates : list of GateStart
+        Empty where the start is linear.
+    """
+
+    source: Standard
+    target: Standard
+    enter: tuple[NDArray[np.float64], NDArray[np.float64]]
+    leave: tuple[NDArray[np.float64], NDArray[np.float64]]
+    gates: list[GateStart]
+
+    @property
+    def width(self) -> int:
+        """Coordinates of the core."""
+        return len(self.enter[0])
+
+    def as_map(self, architecture: Architecture, device: str) -> NetworkMap:
+        """The start as a network of this architecture, whose couplings say nothing yet."""
+        fitting = replace(architecture, width=self.width, n_gates=len(self.gates))
+        core = fitting.build()
+        layers = core.layers
+        layers["enter"] = _linear(self.enter)
+        layers["leave"] = _linear(self.leave)
+        if self.gates:
+            groups = groups_of(self.width, len(self.gates))
+            layers["gates"] = Chain(
+                [GateCoupling(groups, i, start) for i, start in enumerate(self.gates)]
+            )
+        return NetworkMap(self.source, self.target, fitting, core, device)
+
+
+def _linear(matrices: tuple[NDArray[np.float64], NDArray[np.float64]]) -> Linear:
+    return Linear(*(torch.from_numpy(np.ascontiguousarray(matrix)) for matrix in matrices))
+
+
+def gated_start(raw: RawPairs, direction: Direction) -> Start:
+    """Two ridge regressions, one each way, joined by gates into one bijection.
+
+    The penalties are cross-validated on the moments; the gates are fitted on rows that the frame of their
+    fold has not seen. With too few rows for folds, and where gates do not help, the start is the linear
+    map of the frame.
+    """
+    folds = fold_moments(raw.X, raw.y, raw.weight_of_all(), n_folds=_N_FOLDS)
+    whole = PairMoments.merge_all(folds)
+    require_variance(whole)
+    if min(fold.n_rows for fold in folds) < _LEAST_FOLD_ROWS or not all(map(_varies, folds)):
+        return _ungated(solve_frame(whole, (0.5, 0.5)), direction)
+    shrinkage = (ridge_shrinkage(folds), ridge_shrinkage(tuple(fold.swap() for fold in folds)))
+    frame = solve_frame(whole, shrinkage)
+    if direction != "symmetric" or frame.width < 2:
+        return _ungated(frame, direction)
+    fitted = fit_gates(list(_held_out(raw, folds, shrinkage)), direction)
+    if fitted.error >= fitted.ungated_error:
+        return _ungated(frame, direction)
+    return _gated(frame, fitted.settings)
+
+
+def require_variance(moments: PairMoments) -> None:
+    """Raise a ValueError that names a view whose rows are all equal."""
+    for name, view in (("X", moments.x), ("y", moments.y)):
+        if view.is_constant(moments.weight):
+            raise ValueError(
+                f"{name} has no variance: its {moments.n_rows} row(s) are all equal. "
+                "An aligner needs rows that differ from one another in both spaces."
+            )
+
+
+def _varies(fold: PairMoments) -> bool:
+    return not (fold.x.is_constant(fold.weight) or fold.y.is_constant(fold.weight))
+
+
+def _held_out(
+    raw: RawPairs, folds: tuple[PairMoments, ...], shrinkage: tuple[float, float]
+) -> list[Fold]:
+    """Some rows of each fold, in the coordinates of a frame of the other folds."""
+    places = _some_of_each_fold(raw)
+    found = []
+    for i, rows in enumerate(places):
+        rest = PairMoments.merge_all(folds[:i] + folds[i + 1 :])
+        frame = solve_frame(rest, shrinkage)
+        x = frame.source.arrange(raw.X[rows], frame.width, np.float32)
+        y = frame.target.arrange(raw.y[rows], frame.width, np.float32)
+        weight = (raw.weight[rows] / raw.weight[rows].mean()).astype(np.float32)
+        found.append(Fold(*map(torch.from_numpy, (x, y, weight)), frame))
+    return found
+
+
+def _some_of_each_fold(raw: RawPairs) -> list[NDArray[np.intp]]:
+    """Places of at most `_FOLD_ROWS` rows of each fold, spread over all that take part."""
+    step = max(1, len(raw) // (4 * _N_FOLDS * _FOLD_ROWS))
+    rows = raw.rows[::step]
+    rows = rows[raw.weight[rows] > 0]
+    fold = fold_of(raw.X[rows], raw.y[rows], _N_FOLDS)
+    return [rows[fold == i][:_FOLD_ROWS] for i in range(_N_FOLDS)]
+
+
+def _gated(frame: CanonicalFrame, settings: GateSettings) -> Start:
+    n_gates = len(settings.offset)
+    order = interleaved(frame.width, n_gates)
+    starts = settings.starts(groups_of(frame.width, n_gates), gains_of(frame, n_gates))
+    return Start(
+        frame.source,
+        frame.target,
+        (frame.x.there[:, order], frame.x.back[order]),
+        (frame.y.back[order], frame.y.there[:, order]),
+        starts,
+    )
+
+
+def _ungated(frame: CanonicalFrame, direction: Direction) -> Start:
+    """The linear map of the frame: least squares one way, or the symmetric one."""
+    gain = {
+        "symmetric": np.ones(frame.width),
+        "forward": frame.forward_gain,
+        "backward": 1 / np.maximum(frame.inverse_gain, np.exp(-LARGEST_REACH)),
+    }[direction]
+    gain = np.maximum(gain, np.exp(-LARGEST_REACH))
+    return Start(
+        frame.source,
+        frame.target,
+        (frame.x.there * gain, frame.x.back / gain[:, np.newaxis]),
+        (frame.y.back, frame.y.there),
+        [],
+    )
+
+
+def affine_start(fitted: AffineMap, whole: PairMoments) -> Start:
+    """The map of a fitted closed form, completed to a bijection of the whole of both spaces."""
+    source, target = (Standard.of(view, whole.weight) for view in (whole.x, whole.y))
+    width = max(len(source.columns), len(target.columns))
+    units = target.unit / source.unit
+    there = fitted.there.coef[np.ix_(source.columns, target.columns)] / units
+    back = fitted.back.coef[np.ix_(target.columns, source.columns)] * units
+    coef, inverse = _completed_map(there, back, width)
+    eye = np.eye(width)
+    return Start(source, target, (coef, inverse), (eye, eye), [])
+
+
+def _completed_map(
+    there: NDArray[np.float64], back: NDArray[np.float64], width: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """An invertible matrix that agrees with `there` and `back` on what these keep."""
+    U, s, Vt = np.linalg.svd(there, full_matrices=False)
+    rank = int((s > s.max(initial=0.0) * max(there.shape) * np.finfo(float).eps).sum())
+    root = np.sqrt(s[:rank])
+    # there = into @ out, through coordinates of the rank; back undoes either part.
+    into, out = U[:, :rank] * root, Vt[:rank] * root[:, np.newaxis]
+    from_x, from_y = out @ back, back @ into
+    x, x_back = completed(into, from_x, width)
+    y_back, y = completed(from_y, out, width)
+    return x @ y, y_back @ x_back
+
+
+def standard_start(whole: PairMoments) -> Start:
+    """Centre and scale each view by one number, and nothing else: ``init=None``."""
+    source, target = (Standard.of(view, whole.weight) for view in (whole.x, whole.y))
+    eye = np.eye(max(len(source.columns), len(target.columns)))
+    return Start(source, target, (eye, eye), (eye, eye), [])

@@ -1,0 +1,207 @@
+"""One training run: a core and pairs in, the best core out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.random import RandomState
+from skorch.callbacks import Callback, EarlyStopping, GradientNormClipping, LRScheduler, PrintLog
+from skorch.helper import predefined_split
+
+from .._flow import Chain
+from .._objectives import BijectionLoss
+from ._net import BestEpoch, BothWays, CosineSchedule, DivergedError, EpochBar, PairNet
+from ._pairs import Pairs
+
+#: The few numbers of the gates bear larger steps than the many of the couplings.
+_GATE_LR = 5.0
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How to train; the parameters of the estimator, with everything that was automatic decided."""
+
+    direction: str
+    max_epochs: int
+    batch_size: int
+    lr: float
+    weight_decay: float
+    patience: int | None
+    gradient_clip: float | None
+    optimizer: str | type[torch.optim.Optimizer]
+    cycle: float
+    cosine: float
+    callbacks: Sequence[Callback]
+    device: str
+    compile: bool
+    precision: str
+    verbose: int
+    anneal: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What came out.
+
+    Parameters
+    ----------
+    net : PairNet
+        Holding the parameters of the best epoch.
+    best_epoch : int
+        0 is the start.
+    diverged_at : int or None
+        Epoch in which the loss was no number any more.
+    """
+
+    net: PairNet
+    best_epoch: int
+    diverged_at: int | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was ended from the keyboard."""
+        return self.net.interrupted_
+
+    @property
+    def core(self) -> Chain:
+        """The trained core, in float32."""
+        module = getattr(self.net.module_, "_orig_mod", self.net.module_)
+        return module.core  # type: ignore[no-any-return]
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """Figures of each complete epoch, without those of the batches."""
+        epochs = self.net.history[: len(self.net.history) - (self.diverged_at is not None)]
+        return [{k: v for k, v in epoch.items() if k != "batches"} for epoch in epochs]
+
+
+def make_net(
+    core: Chain, train: Pairs | None, valid: Pairs | None, options: TrainingOptions
+) -> PairNet:
+    """A skorch net around a float32 copy of `core`, not yet initialised."""
+    sizes = (1, 1) if train is None else (len(train.source.columns), len(train.target.columns))
+    optimizer = options.optimizer
+    groups = [("*gates*", {"lr": _GATE_LR * options.lr, "weight_decay": 0.0})]
+    return PairNet(
+        BothWays,
+        module__core=deepcopy(core).float(),
+        module__n_source=sizes[0],
+        module__n_target=sizes[1],
+        module__forward_too=options.direction != "backward",
+        module__inverse_too=options.direction != "forward",
+        module__cycle=options.cycle > 0,
+        module__autocast=torch.bfloat16 if options.precision == "bf16" else None,
+        criterion=BijectionLoss,
+        criterion__variance_x=_variance(train, "x"),
+        criterion__variance_y=_variance(train, "y"),
+        criterion__direction=options.direction,
+        criterion__cycle=options.cycle,
+        criterion__cosine=options.cosine,
+        optimizer=getattr(torch.optim, optimizer) if isinstance(optimizer, str) else optimizer,
+        optimizer__weight_decay=options.weight_decay,
+        optimizer__param_groups=groups if "gates" in core.layers else [],
+        lr=options.lr,
+        batch_size=options.batch_size,
+        max_epochs=options.max_epochs,
+        train_split=None if valid is None else predefined_split(valid),
+        device=options.device,
+        compile=options.compile,
+        callbacks__print_log=PrintLog() if options.verbose > 1 else None,
+        verbose=int(options.verbose > 1),
+    )
+
+
+def _variance(pairs: Pairs | None, view: str) -> float:
+    """Standardised columns have variance 1 on average, so that it is their number."""
+    if pairs is None:
+        return 1.0
+    return float(len((pairs.source if view == "x" else pairs.target).columns))
+
+
+def train(
+    core: Chain,
+    pairs: Pairs,
+    valid: Pairs | None,
+    options: TrainingOptions,
+    n_epochs: int | None = None,
+) -> Trained:
+    """Train a copy of `core`, and take back the parameters of the best epoch.
+
+    An interrupt from the keyboard ends the training like the last epoch does. With `n_epochs` it ends that
+    early on a schedule for ``options.max_epochs``.
+    """
+    net = make_net(core, pairs, valid, options)
+    net.set_params(callbacks=_callbacks(len(pairs), valid is not None, options))
+    net.initialize()
+    if not any(parameter.numel() for parameter in core.parameters()):
+        return Trained(net, 0)
+    best = BestEpoch(None if valid is None else net.judge(valid))
+    start = deepcopy(net.module_.state_dict())
+    net.callbacks_.append(("best_epoch", best))
+    diverged_at = None
+    try:
+        net.partial_fit(pairs, None, epochs=n_epochs)
+    except DivergedError:
+        diverged_at = len(net.history)
+    net.callbacks_ = [pair for pair in net.callbacks_ if pair[0] != "best_epoch"]
+    net.module_.load_state_dict(start if best.state is None else best.state)
+    net.module_.eval()
+    return Trained(net, best.epoch, diverged_at)
+
+
+def _callbacks(n_rows: int, validated: bool, options: TrainingOptions) -> list[Any]:
+    n_steps = options.max_epochs * -(-n_rows // options.batch_size)
+    found: list[Any] = []
+    if options.gradient_clip is not None:
+        found.append(("clip", GradientNormClipping(options.gradient_clip)))
+    if options.anneal:
+        schedule = LRScheduler("LambdaLR", lr_lambda=CosineSchedule(n_steps), step_every="batch")
+        found.append(("schedule", schedule))
+    if validated and options.patience is not None:
+        stopping = EarlyStopping(patience=options.patience, sink=_silent)
+        found.append(("early_stopping", stopping))
+    if options.verbose:
+        found.append(("bar", EpochBar(options.max_epochs)))
+    return [*found, *deepcopy(list(options.callbacks))]
+
+
+def _silent(text: str) -> None:
+    """Where the words of early stopping go."""
+
+
+def resolve_device(device: str, precision: str) -> str:
+    """The device that "auto" stands for, or the one asked for if it is there."""
+    if device == "auto":
+        kinds = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
+        device = next((kind for kind, there in kinds.items() if there()), "cpu")
+    else:
+        _check_device(device)
+    if precision == "bf16" and not device.startswith("cuda"):
+        raise ValueError(
+            f"precision='bf16' needs CUDA, but the device is {device!r}. Pass precision='float32'."
+        )
+    return device
+
+
+def _check_device(device: str) -> None:
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f"device={device!r} cannot be used ({str(error).splitlines()[0]}). Pass 'auto' or 'cpu'."
+        ) from error
+
+
+@contextmanager
+def seeded(random_state: RandomState, device: str) -> Iterator[None]:
+    """Draw from a seed of `random_state`, and leave torch's own generators as they were."""
+    devices = [torch.device(device)] if device.startswith("cuda") else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(random_state.randint(np.iinfo(np.int32).max))
+        yield
