@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,11 @@ from ._compat import check_feature_names_in
 from ._linalg import variance_explained
 from ._maps import Bijection
 from ._validation import check_pair, check_source, check_target
+
+if TYPE_CHECKING:
+    import torch
+
+    from ._flow import Invertible
 
 
 class BaseAligner(
@@ -121,6 +126,49 @@ class BaseAligner(
         check_is_fitted(self)
         X, y, weight = check_pair(self, X, y, sample_weight, reset=False)
         return variance_explained(y, self.map_.forward(X), weight)
+
+    def to_torch(self, dtype: torch.dtype | None = None) -> Invertible:
+        """The fitted map as a plain torch module, for use inside a model, on a GPU or in an export.
+
+        Parameters
+        ----------
+        dtype : torch.dtype, default=None
+            Of its parameters and buffers; None is torch's default. It stays behind by what that type cannot
+            hold: ``torch.float64`` maps as `transform` does.
+
+        Returns
+        -------
+        module : torch.nn.Module
+            ``module(x)`` is `transform`, ``module.inverse(y)`` is `inverse_transform`, for tensors of rows in
+            the units of the data; ``module.inverted()`` is a module whose call is the inverse. It shares
+            nothing with the aligner, and is in evaluation mode.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            If `dtype` cannot hold the numbers of the map.
+
+        Examples
+        --------
+        >>> import numpy as np, torch
+        >>> from sklearn_bijection import ProcrustesAligner
+        >>> X = np.random.default_rng(0).normal(size=(50, 3))
+        >>> module = ProcrustesAligner().fit(X, 2 * X + 1).to_torch()
+        >>> module(torch.zeros(1, 3))
+        tensor([[1., 1., 1.]])
+        """
+        check_is_fitted(self)
+        import torch
+
+        from ._flow import in_precision
+
+        return in_precision(self._as_module(), dtype or torch.get_default_dtype())
+
+    def _as_module(self) -> Invertible:
+        """The fitted map as a new module in float64."""
+        raise NotImplementedError
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Names of the columns of `transform`: those of `y` in `fit`, else the class name and a number.

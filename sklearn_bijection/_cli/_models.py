@@ -22,10 +22,19 @@ from ._writing import replacing
 
 PACKAGE = __name__.partition(".")[0]
 
+
+def _network() -> Any:
+    """The network, which brings torch: imported by those who ask for it."""
+    from .. import INNAligner
+
+    return INNAligner(random_state=0)
+
+
 #: Every aligner of the command line, by the name it has there.
 ALIGNERS: dict[str, Callable[[], Any]] = {
     "cca": CCAAligner,
     "procrustes": ProcrustesAligner,
+    "inn": _network,
 }
 
 

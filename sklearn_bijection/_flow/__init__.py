@@ -1,9 +1,16 @@
 """The invertible network, in torch alone: every module has its inverse beside it."""
 
 from ._affine import AffineModule
-from ._chain import Chain, Inverted, Invertible
-from ._core import Architecture
-from ._coupling import ACTIVATIONS, COUPLINGS, AdditiveCoupling, AffineCoupling, conditioner
+from ._chain import Chain, Inverted, Invertible, in_precision
+from ._core import Architecture, Mixing
+from ._coupling import (
+    ACTIVATIONS,
+    COUPLINGS,
+    AdditiveCoupling,
+    AffineCoupling,
+    CouplingName,
+    conditioner,
+)
 from ._gate import GateCoupling, GateStart, Group, groups_of
 from ._linear import LearnedLinear, Linear, Permutation, Rotation
 from ._network import End, Network
@@ -16,6 +23,7 @@ __all__ = [
     "AffineModule",
     "Architecture",
     "Chain",
+    "CouplingName",
     "End",
     "GateCoupling",
     "GateStart",
@@ -24,9 +32,11 @@ __all__ = [
     "Invertible",
     "LearnedLinear",
     "Linear",
+    "Mixing",
     "Network",
     "Permutation",
     "Rotation",
     "conditioner",
     "groups_of",
+    "in_precision",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import torch
 from torch import Tensor, nn
 
 
@@ -38,6 +39,7 @@ class Inverted(Invertible):
     def __init__(self, original: Invertible) -> None:
         super().__init__()
         self.original = original
+        self.training = original.training
 
     def forward(self, z: Tensor) -> Tensor:
         """Go back through the original."""
@@ -45,7 +47,8 @@ class Inverted(Invertible):
 
     def inverse(self, w: Tensor) -> Tensor:
         """Go forwards through the original."""
-        return self.original(w)
+        image: Tensor = self.original(w)
+        return image
 
     def inverted(self) -> Invertible:
         """The original itself."""
@@ -77,10 +80,22 @@ class Chain(Invertible):
 
     def inverse(self, w: Tensor) -> Tensor:
         """Undo the layers, the last one first."""
-        for layer in reversed(self.layers.values()):
-            w = layer.inverse(w)
+        for layer in reversed(list(self.layers.values())):
+            w = layer.inverse(w)  # type: ignore[operator]
         return w
 
     def frozen(self) -> Invertible:
         """A chain of frozen layers."""
         return Chain({name: layer.frozen() for name, layer in self.layers.items()})  # type: ignore[operator]
+
+
+def in_precision(module: Invertible, dtype: torch.dtype) -> Invertible:
+    """The module in evaluation mode and another precision, if that can hold its numbers."""
+    largest = torch.finfo(dtype).max
+    for name, value in module.state_dict().items():
+        if value.is_floating_point() and value.numel() and value.abs().max() > largest:
+            raise ValueError(
+                f"dtype={dtype} cannot hold {name}, which reaches {value.abs().max().item():.1e}. "
+                "Pass torch.float64, or rescale the data."
+            )
+    return module.to(dtype).eval()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -86,7 +86,7 @@ class Architecture:
         return Chain(couplings if mixing is None else [mixing, *couplings, Inverted(mixing)])
 
     def _coupling(self, moves_first: bool) -> Invertible:
-        options = {"clamp": self.clamp} if self.coupling == "affine" else {}
+        options: dict[str, Any] = {"clamp": self.clamp} if self.coupling == "affine" else {}
         return COUPLINGS[self.coupling](
             self.width,
             moves_first,

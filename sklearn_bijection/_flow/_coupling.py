@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -72,12 +72,12 @@ class Coupling(Invertible):
         Of the `conditioner`.
     """
 
-    def __init__(self, width: int, moves_first: bool, n_outputs: int, **net: object) -> None:
+    def __init__(self, width: int, moves_first: bool, n_outputs: int, **net: Any) -> None:
         super().__init__()
         self.cut = (width + 1) // 2
         self.moves_first = moves_first
         moved = self.cut if moves_first else width - self.cut
-        self.net = conditioner(width - moved, n_outputs * moved, **net)  # type: ignore[arg-type]
+        self.net = conditioner(width - moved, n_outputs * moved, **net)
 
     def forward(self, z: Tensor) -> Tensor:
         """Move one half as the other one says."""
@@ -113,16 +113,18 @@ class AdditiveCoupling(Coupling):
     Dinh, Krueger and Bengio, "NICE: non-linear independent components estimation", ICLR workshop (2015).
     """
 
-    def __init__(self, width: int, moves_first: bool, **net: object) -> None:
+    def __init__(self, width: int, moves_first: bool, **net: Any) -> None:
         super().__init__(width, moves_first, n_outputs=1, **net)
 
     def move(self, moved: Tensor, still: Tensor) -> Tensor:
         """Add the shift."""
-        return moved + self.net(still)
+        shift: Tensor = self.net(still)
+        return moved + shift
 
     def move_back(self, moved: Tensor, still: Tensor) -> Tensor:
         """Subtract it."""
-        return moved - self.net(still)
+        shift: Tensor = self.net(still)
+        return moved - shift
 
 
 class AffineCoupling(Coupling):
@@ -138,7 +140,7 @@ class AffineCoupling(Coupling):
     Dinh, Sohl-Dickstein and Bengio, "Density estimation using real NVP", ICLR (2017).
     """
 
-    def __init__(self, width: int, moves_first: bool, clamp: float = 1.0, **net: object) -> None:
+    def __init__(self, width: int, moves_first: bool, clamp: float = 1.0, **net: Any) -> None:
         super().__init__(width, moves_first, n_outputs=2, **net)
         self.clamp = clamp
 
@@ -159,4 +161,7 @@ class AffineCoupling(Coupling):
 
 CouplingName = Literal["affine", "additive"]
 
-COUPLINGS: dict[str, type[Coupling]] = {"affine": AffineCoupling, "additive": AdditiveCoupling}
+COUPLINGS: dict[CouplingName, type[Coupling]] = {
+    "affine": AffineCoupling,
+    "additive": AdditiveCoupling,
+}

@@ -80,6 +80,11 @@ class GateCoupling(Invertible):
     """
 
     averages: Tensor
+    middle: Tensor
+    reach: Tensor
+    log_weight: Tensor
+    slope: Tensor
+    offset: Tensor
 
     def __init__(
         self, groups: tuple[Group, ...], moved: int, start: GateStart | None = None

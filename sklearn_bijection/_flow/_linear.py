@@ -72,9 +72,10 @@ class LearnedLinear(Invertible):
         """Solve for both, the last one first."""
         lower, upper = self.factors()
         solved = torch.linalg.solve_triangular(upper, w, upper=True, left=False)
-        return torch.linalg.solve_triangular(
+        image: Tensor = torch.linalg.solve_triangular(
             lower, solved, upper=False, left=False, unitriangular=True
         )
+        return image
 
     def frozen(self) -> Invertible:
         """The product of the factors, and its inverse."""
@@ -145,7 +146,8 @@ class Rotation(Invertible):
         skew = self.skew.triu(1).to(self.base.dtype)
         skew = skew - skew.T
         eye = torch.eye(len(skew), dtype=skew.dtype, device=skew.device)
-        return self.base @ torch.linalg.solve(eye + skew, eye - skew)
+        turned: Tensor = torch.linalg.solve(eye + skew, eye - skew)
+        return self.base @ turned
 
     def forward(self, z: Tensor) -> Tensor:
         """Rotate."""

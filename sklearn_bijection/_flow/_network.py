@@ -61,7 +61,7 @@ class End(nn.Module):
 
 
 def _select(rows: Tensor, columns: Tensor) -> Tensor:
-    return torch.cat((rows, rows.new_zeros(len(rows), 1)), dim=1).index_select(1, columns)
+    return nn.functional.pad(rows, (0, 1)).index_select(1, columns)
 
 
 class Network(Invertible):

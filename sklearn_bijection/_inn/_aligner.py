@@ -6,21 +6,24 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from .._base import BaseAligner, all_or_nothing
 from .._compat import Interval, StrOptions, checks_parameters, stacklevel_of_caller
-from .._flow import ACTIVATIONS, COUPLINGS, Architecture
+from .._flow import ACTIVATIONS, COUPLINGS, Architecture, CouplingName, Invertible, Mixing
 from .._maps import AffineMap
 from .._moments import fold_moments
 from .._solvers import Direction
 from .._validation import DIRECTION, check_pair
 from . import _freedom as auto
+from ._files import read_parameters, write_parameters
 from ._freedom import Auto, chosen
 from ._map import NetworkMap, roundtrip_error
 from ._net import DivergedError, PairNet
@@ -221,8 +224,8 @@ class INNAligner(BaseAligner):
         n_blocks: int = 2,
         hidden_size: int | Auto = "auto",
         n_hidden: int = 1,
-        coupling: str = "affine",
-        mixing: str = "none",
+        coupling: CouplingName = "affine",
+        mixing: Mixing = "none",
         activation: str = "gelu",
         clamp: float = 1.0,
         init: Any = "gated",
@@ -369,6 +372,54 @@ class INNAligner(BaseAligner):
             self.n_iter_ = self.best_epoch_ = len(self.history_)
         return self._complain(trained)
 
+    def save_params(self, f_params: str | Path) -> None:
+        """Write the fitted map to a safetensors file, which runs no code when it is read.
+
+        Parameters
+        ----------
+        f_params : str or Path
+            The file, conventionally ``*.safetensors``. It holds the map and the widths; parameters of the
+            estimator, names of columns and the history are left to a pickle.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ImportError
+            Without the package safetensors.
+        """
+        check_is_fitted(self)
+        facts = {"best_epoch": self.best_epoch_, "y_is_1d": self._y_is_1d}
+        write_parameters(f_params, self.map_, facts)
+
+    def load_params(self, f_params: str | Path) -> Self:
+        """Become the aligner that `save_params` wrote.
+
+        Parameters
+        ----------
+        f_params : str or Path
+
+        Returns
+        -------
+        self : object
+            Fitted, mapping on the CPU.
+
+        Raises
+        ------
+        ValueError
+            If the file was written by something else.
+        ImportError
+            Without the package safetensors.
+        """
+        self.map_, facts = read_parameters(f_params)
+        self.n_features_in_, self.n_targets_ = (
+            len(end.mean) for end in (self.map_.source, self.map_.target)
+        )
+        self._y_is_1d, self.best_epoch_ = facts["y_is_1d"], facts["best_epoch"]
+        self._net, self.history_, self.n_iter_ = None, [], 0
+        self.device_ = self.map_.device
+        return self
+
     @property
     def net_(self) -> PairNet:
         """The skorch net with the fitted parameters."""
@@ -432,12 +483,8 @@ class INNAligner(BaseAligner):
         n_epochs: int | None = None,
         one_pass: bool = False,
     ) -> Trained:
-        pairs, judges = (
-            Pairs(rows, begun.source, begun.target, begun.architecture.width, begun.device)
-            if rows
-            else None
-            for rows in (raw, valid)
-        )
+        ends = begun.source, begun.target, begun.architecture.width, begun.device
+        pairs, judges = Pairs(raw, *ends), Pairs(valid, *ends) if valid else None
         options = self._options(len(raw), begun.device)
         if valid is not None and not valid:
             # Too few rows to keep one apart: nothing could show that an epoch is better than the start.
@@ -498,6 +545,9 @@ class INNAligner(BaseAligner):
                 stacklevel=stacklevel_of_caller(),
             )
         return self
+
+    def _as_module(self) -> Invertible:
+        return self.map_.module()
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -104,19 +104,20 @@ class _FoldError:
 
     def __init__(self, fold: Fold, direction: Direction, groups: tuple[Group, ...]) -> None:
         frame, order = fold.frame, interleaved(fold.frame.width, len(groups))
-        as_tensor = lambda array: torch.as_tensor(array, dtype=torch.float32)  # noqa: E731
-        self.z = fold.x @ as_tensor(frame.x.there[:, order])
-        self.w = fold.y @ as_tensor(frame.y.there[:, order])
-        self.to_x = as_tensor(frame.x.back[order, : len(frame.source.columns)])
-        self.to_y = as_tensor(frame.y.back[order, : len(frame.target.columns)])
+        self.z = fold.x @ _tensor(frame.x.there[:, order])
+        self.w = fold.y @ _tensor(frame.y.there[:, order])
+        self.to_x = _tensor(frame.x.back[order, : len(frame.source.columns)])
+        self.to_y = _tensor(frame.y.back[order, : len(frame.target.columns)])
         self.x, self.y, self.weight = fold.x, fold.y, fold.weight
         self.gains = gains_of(frame, len(groups))
         self.groups = groups
         self.both = BothWays(
             Chain([GateCoupling(groups, i) for i in range(len(groups))]), frame.width, frame.width
         )
-        variances = (rows.square().sum(dim=1).mean().item() for rows in (fold.x, fold.y))
-        self.loss = BijectionLoss(*variances, direction=direction)
+        variance_x, variance_y = (
+            rows.square().sum(dim=1).mean().item() for rows in (fold.x, fold.y)
+        )
+        self.loss = BijectionLoss(variance_x, variance_y, direction)
 
     def __call__(self, settings: GateSettings) -> Tensor:
         parameters = {
@@ -137,12 +138,16 @@ class _FoldError:
         return float(self.loss(images, (self.x, self.y, self.weight)))
 
 
+def _tensor(array: NDArray[np.float64]) -> Tensor:
+    return torch.as_tensor(array, dtype=torch.float32)
+
+
 def gains_of(frame: CanonicalFrame, n_groups: int) -> Gains:
     """Gains of a frame in the order of its gated coordinates."""
     order = interleaved(frame.width, n_groups)
     return Gains(
         *(
-            torch.as_tensor(np.maximum(gain, _LEAST_GAIN)[order], dtype=torch.float32)
+            _tensor(np.maximum(gain, _LEAST_GAIN)[order])
             for gain in (frame.forward_gain, frame.inverse_gain)
         )
     )

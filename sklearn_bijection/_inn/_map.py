@@ -82,7 +82,8 @@ class NetworkMap:
             for standard in (self.source, self.target)
         )
         source, target = ends
-        return Network(source, self._core.frozen(), target).double()
+        # In double precision first: what is solved for is to be as precise as the rest.
+        return Network(source, self.core().double().frozen(), target)
 
     def _run(
         self,
@@ -150,4 +151,5 @@ def roundtrip_error(fitted: NetworkMap, raw: RawPairs) -> float:
     else:
         here = fitted.target.arrange(raw.y[rows], fitted.architecture.width, np.float32)
         back = fitted.walk(here, forth=False)
-    return float(np.linalg.norm(back - here) / max(np.linalg.norm(here), 1e-30))
+    spread = float(np.linalg.norm(here))
+    return float(np.linalg.norm(back - here)) / spread if spread else 0.0

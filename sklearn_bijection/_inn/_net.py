@@ -86,7 +86,7 @@ class _Batches:
         return self._pairs.batches(self._batch_size, shuffled=self._shuffled)
 
 
-class PairNet(NeuralNet):  # type: ignore[misc]
+class PairNet(NeuralNet):
     """A skorch net whose data set draws its own batches, and whose loss is read once an epoch.
 
     ``valid_rows_`` are the losses of the validation rows after the latest epoch; ``interrupted_`` says that
@@ -156,10 +156,13 @@ class PairNet(NeuralNet):  # type: ignore[misc]
     def judge(self, pairs: Pairs) -> NDArray[np.float64]:
         """Loss of each row of `pairs` as the parameters are now."""
         steps = [self.validation_step(batch) for batch in self.get_iterator(pairs)]
-        return torch.cat([step["by_row"] for step in steps]).double().cpu().numpy()  # type: ignore[no-any-return]
+        by_row: NDArray[np.float64] = (
+            torch.cat([step["by_row"] for step in steps]).double().cpu().numpy()
+        )
+        return by_row
 
 
-class BestEpoch(Callback):  # type: ignore[misc]
+class BestEpoch(Callback):
     """Keep the parameters of the epoch with the least validation loss; the start counts as epoch 0.
 
     Parameters
@@ -198,7 +201,7 @@ class BestEpoch(Callback):  # type: ignore[misc]
         return len(gain) > 1 and bool(gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)))
 
 
-class EpochBar(Callback):  # type: ignore[misc]
+class EpochBar(Callback):
     """A bar that moves on by one with every epoch.
 
     Parameters

@@ -120,7 +120,8 @@ def _held_out(
         x = frame.source.arrange(raw.X[rows], frame.width, np.float32)
         y = frame.target.arrange(raw.y[rows], frame.width, np.float32)
         weight = (raw.weight[rows] / raw.weight[rows].mean()).astype(np.float32)
-        found.append(Fold(*map(torch.from_numpy, (x, y, weight)), frame))
+        tensors = [torch.from_numpy(part) for part in (x, y, weight)]
+        found.append(Fold(tensors[0], tensors[1], tensors[2], frame))
     return found
 
 

@@ -71,8 +71,10 @@ class Trained:
     @property
     def core(self) -> Chain:
         """The trained core, in float32."""
-        module = getattr(self.net.module_, "_orig_mod", self.net.module_)
-        return module.core  # type: ignore[no-any-return]
+        module: Any = self.net.module_
+        # A compiled module wraps the one it was made from.
+        core: Chain = getattr(module, "_orig_mod", module).core
+        return core
 
     @property
     def history(self) -> list[dict[str, Any]]:
@@ -178,8 +180,8 @@ def _silent(text: str) -> None:
 def resolve_device(device: str, precision: str) -> str:
     """The device that "auto" stands for, or the one asked for if it is there."""
     if device == "auto":
-        kinds = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
-        device = next((kind for kind, there in kinds.items() if there()), "cpu")
+        kinds = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+        device = next((kind for kind, there in kinds.items() if there), "cpu")
     else:
         _check_device(device)
     if precision == "bf16" and not device.startswith("cuda"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
@@ -12,6 +12,9 @@ from .._base import BaseAligner, all_or_nothing
 from .._compat import checks_parameters
 from .._moments import MomentSum, PairMoments, fold_moments
 from .._validation import Pair, check_pair
+
+if TYPE_CHECKING:
+    from .._flow import Invertible
 
 Moments = tuple[PairMoments, ...]
 
@@ -135,6 +138,15 @@ class MomentAligner(BaseAligner):
             self._add(pair)
             self._solution = None
         return self
+
+    def _as_module(self) -> Invertible:
+        import torch
+
+        from .._flow import AffineModule
+
+        there, back = self.map_.there, self.map_.back
+        parts = (there.centre, back.centre, there.coef, back.coef)
+        return AffineModule(*(torch.from_numpy(part.copy()) for part in parts))
 
     def _add(self, pair: Pair) -> None:
         if len(self._sums) < self._n_folds:
