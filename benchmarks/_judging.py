@@ -65,7 +65,7 @@ def _ridge(inputs: Array) -> RidgeCV:
     return RidgeCV(PENALTIES * len(inputs) * inputs.var(axis=0).mean())
 
 
-def judge(where: str, name: str, aligner: Any, split: Split, **facts: Any) -> Record:
+def judge(where: str, name: str, aligner: Any, split: Split, /, **facts: Any) -> Record:
     """Fit, time and score one contestant.
 
     Parameters
@@ -115,9 +115,7 @@ def _number(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def summary(
-    records: Sequence[Record], *, extras: Sequence[str] = (), errors: bool = False
-) -> str:
+def summary(records: Sequence[Record], *, extras: Sequence[str] = (), errors: bool = False) -> str:
     """Lay out R², or one minus it, with a table for each place and its mean and spread over the splits."""
     header = ("", *(f"{way} error" if errors else way for way in WAYS), "seconds", *extras)
     return "\n".join(
@@ -165,7 +163,7 @@ def against(records: Iterable[Record], rivals: Sequence[str], label: str) -> str
             if INN in run and all(rival in run for rival in rivals)
         ]
         rows += [(f"{where}, {way}", *_duel(runs, rivals, way)) for way in WAYS if runs]
-    header = ("", "mean gain", "worst gain", "below", "mean error ratio")
+    header = ("", "mean gain", "worst gain", "worse in", "mean error ratio")
     return table(f"{INN} against {label}", header, rows)
 
 
@@ -179,5 +177,5 @@ def _duel(
     ours = np.array([run[INN][way] for run in runs])
     best = np.array([max(run[rival][way] for rival in rivals) for run in runs])
     gains, ratio = ours - best, np.mean((1 - ours) / (1 - best))
-    below = f"{(gains < 0).sum()} of {len(gains)}"
-    return f"{gains.mean():+.4f}", f"{gains.min():+.4f}", below, f"{ratio:.3f}"
+    worse = f"{(gains < 0).sum()} of {len(gains)}"
+    return f"{gains.mean():+.4f}", f"{gains.min():+.4f}", worse, f"{ratio:.3f}"

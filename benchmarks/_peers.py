@@ -84,7 +84,7 @@ class _ZukoFlow(Invertible):
 
 def _ours(width: int, net: Net) -> Invertible:
     options = net.keywords  # type: ignore[attr-defined]
-    return Architecture(width, n_blocks=_N_BLOCKS, **options).build()
+    return Architecture(width, n_blocks=_N_BLOCKS, **options).build().float()
 
 
 def _freia_glow(width: int, net: Net) -> Invertible:
@@ -187,8 +187,8 @@ class WarmFlow:
 
     def _train(self, learned: tuple[Array, Array], valid: tuple[Array, Array]) -> None:
         train, judge = (self._tensors(*rows) for rows in (learned, valid))
-        variances = (float(rows.var(dim=0).sum()) for rows in train)
-        self.criterion = BijectionLoss(*variances)
+        variance_x, variance_y = (float(rows.var(dim=0).sum()) for rows in train)
+        self.criterion = BijectionLoss(variance_x, variance_y)
         batch_size = auto.batch_size(len(train[0]))
         epochs = self.epochs or auto.max_epochs(len(train[0]), batch_size)
         optimizer = torch.optim.AdamW(self.module.parameters(), lr=1e-3, weight_decay=0.01)
@@ -220,8 +220,8 @@ class WarmFlow:
         """Map `X` into the space of y."""
         rows = torch.from_numpy(np.asarray(X, np.float32)).to(self.device)
         with torch.no_grad():
-            image: Array = self.module.core(rows).cpu().numpy()
-        return image * self.unit + self.mean
+            image: Array = self.module.core(rows).cpu().numpy() * self.unit + self.mean
+        return image
 
     def inverse_transform(self, y: Array) -> Array:
         """Map `y` back."""

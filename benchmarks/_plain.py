@@ -36,7 +36,8 @@ def one_epoch(
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     order = torch.randperm(len(tensors[0])).to(tensors[0].device)
     losses = []
-    for places in order.split(batch_size):
+    for start in range(0, len(order), batch_size):
+        places = order[start : start + batch_size]
         loss = loss_of(*(rows.index_select(0, places) for rows in tensors))
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]

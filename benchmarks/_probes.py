@@ -57,13 +57,16 @@ def measures(fitted: Any, split: Split) -> Iterator[tuple[str, float]]:
         "y scaled by 0.7": 0.7 * centred,
         "f(x) scaled to the norms of y": (there - mean_y)
         * (norms / _norms(there - mean_y))[:, np.newaxis],
-        **{f"(1 - {t}) y + {t} f(x)": centred + t * (there - y) for t in (0, 0.25, 0.5, 0.75, 1)},
+        **{f"y moved by {t} to f(x)": centred + t * (there - y) for t in (0, 0.25, 0.5, 0.75, 1)},
     }
     for name, rows in tampered.items():
         yield f"R² of the inverse, {name}", r2(X, fitted.inverse_transform(rows + mean_y))
     units = _norms(X - mean_x).mean() / norms.mean()
     for name, rows in {"y": y, "f(x)": there}.items():
-        yield f"local gain of the inverse at {name}", _local_gain(fitted, rows, STEP * norms.mean()) / units
+        yield (
+            f"local gain of the inverse at {name}",
+            _local_gain(fitted, rows, STEP * norms.mean()) / units,
+        )
 
 
 def _norms(rows: Array) -> Array:

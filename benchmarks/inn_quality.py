@@ -17,281 +17,165 @@ follow at its end, also where it is broken off from the keyboard.
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from time import perf_counter
-from typing import Any
 
 import numpy as np
 from _judging import (
     CCA,
-    INN,
     PROCRUSTES,
     RIDGES,
-    START,
     Array,
     Log,
     Record,
-    Split,
-    TwoRidges,
     against,
     grouped,
-    judge,
-    scores,
-    spread_of,
     summary,
 )
-from _peers import PEERS, WarmFlow
-from _probes import images_of, measures
-from _published import recipes
-from _report import NOT_INSTALLED, describe, environment, table
+from _report import describe, environment, table
+from _sections import (
+    Setup,
+    run_ladder,
+    run_layers,
+    run_main,
+    run_norms,
+    run_peers,
+    run_published,
+    run_rome,
+    run_seeds,
+    sizes_that_fit,
+)
 from shrinkage import load
-from sklearn.decomposition import PCA
 
-from sklearn_bijection import CCAAligner, INNAligner, ProcrustesAligner
-
-CLOSED = (CCA, PROCRUSTES)
+SIZES = (500, 1600, 6400)
 CURVE = (400, 1600, 6400)
-LADDER: dict[str, tuple[Any, ...]] = {
-    "init": (CCAAligner(), None),
-    "n_blocks": (0, 2, 4),
-    "hidden_size": (128, 256, 512),
-    "n_hidden": (2,),
-    "dropout": (0.0, 0.2, 0.4, 0.6),
-    "coupling": ("additive",),
-    "mixing": ("permutation", "rotation", "orthogonal"),
-    "learn_linear": (True,),
-    "cosine": (0.1,),
-    "lr": (3e-4, 3e-3),
-    "weight_decay": (0.1,),
-    "direction": ("forward", "backward"),
-    "refit": (False,),
-}
+QUICK_SIZES = (100, 300)
+QUICK_ROWS, QUICK_COLUMNS, QUICK_EPOCHS = 400, 32, 2
 
 
-@dataclass(frozen=True)
-class Setup:
-    """Data and options of all sections.
-
-    Parameters
-    ----------
-    pair : tuple of ndarray
-        X and y.
-    layers : list of tuple of ndarray
-        One pair for each layer.
-    sizes : tuple of int
-        Numbers of training rows.
-    n_splits : int
-    rows, seed_rows : int or None
-        Training rows of the sections with one split, and of ``seeds``; None takes all.
-    variants : list of str
-        Steps of the ladder, or parameters that differ in them; empty for all.
-    device : str
-    epochs : int or None
-        For all networks; None leaves them their own.
-    """
-
-    pair: tuple[Array, Array]
-    layers: list[tuple[Array, Array]]
-    sizes: tuple[int, ...]
-    n_splits: int
-    rows: int | None
-    seed_rows: int
-    variants: list[str]
-    device: str
-    epochs: int | None
-
-    def split(self, rows: int | None, seed: int = 0) -> Split:
-        """Of the pair."""
-        return Split.draw(*self.pair, seed, rows)
-
-    def inn(self, **changes: Any) -> INNAligner:
-        """The network, with some parameters changed."""
-        epochs = {} if self.epochs is None else {"max_epochs": self.epochs}
-        return INNAligner(**{"random_state": 0, "device": self.device, **epochs, **changes})
-
-    def closed_and_inn(self) -> dict[str, Any]:
-        """The closed forms and the network."""
-        return {CCA: CCAAligner(), PROCRUSTES: ProcrustesAligner(), INN: self.inn()}
+def compared(found: Sequence[Record], *, errors: bool = False, ridges: bool = False) -> str:
+    """Scores, then the gains over the closed forms, and over two ridges."""
+    tables = [summary(found, errors=errors)]
+    tables.append(against(found, (CCA, PROCRUSTES), "the best closed form"))
+    if ridges:
+        tables.append(against(found, (RIDGES,), RIDGES))
+    return "\n".join(tables)
 
 
-def sizes_that_fit(n_rows: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Those of the sizes that leave a fifth of the rows to judge by."""
-    return tuple(size for size in sizes if size <= n_rows - -(-n_rows // 5))
-
-
-def run_main(setup: Setup) -> Iterator[Record]:
-    """All contestants on every split of every size."""
-    for size in setup.sizes:
-        for seed in range(setup.n_splits):
-            split = setup.split(size, seed)
-            start = setup.inn(max_epochs=0)
-            for name, aligner in {
-                **setup.closed_and_inn(),
-                START: start,
-                RIDGES: TwoRidges(),
-            }.items():
-                yield judge(f"{size:,} training rows", name, aligner, split, split=seed)
-
-
-def run_ladder(setup: Setup) -> Iterator[Record]:
-    """The network with one choice changed at a time."""
-    split = setup.split(setup.rows)
-    where = f"one choice changed, {len(split.X):,} training rows"
-    for name, changes in ladder(setup.variants).items():
-        aligner = setup.inn(**changes)
-        record = judge(where, name, aligner, split)
-        yield {**record, "best epoch": aligner.best_epoch_, "epochs": aligner.n_iter_}
-
-
-def ladder(chosen: list[str]) -> dict[str, dict[str, Any]]:
-    """Changes by their names; those that leave the default are left out."""
-    defaults = INNAligner().get_params(deep=False)
-    steps: dict[str, dict[str, Any]] = {"default": {}}
-    for name, values in LADDER.items():
-        steps |= {f"{name}={v!r}": {name: v} for v in values if v != defaults[name]}
-    kept = {s: steps[s] for s in steps if not chosen or s in chosen or s.split("=")[0] in chosen}
-    if not kept:
-        raise SystemExit(f"--variants {' '.join(chosen)}: none of {', '.join(steps)}")
-    return kept
-
-
-def run_seeds(setup: Setup) -> Iterator[Record]:
-    """The network with five seeds on one split."""
-    split = setup.split(setup.seed_rows)
-    where = f"five seeds, {len(split.X):,} training rows"
-    for seed in range(5):
-        yield judge(where, INN, setup.inn(random_state=seed), split, random_state=seed)
-
-
-def run_layers(setup: Setup) -> Iterator[Record]:
-    """Closed forms and the network on every split of every layer."""
-    for i, pair in enumerate(setup.layers):
-        for seed in range(setup.n_splits):
-            split = Split.draw(*pair, seed)
-            for name, aligner in setup.closed_and_inn().items():
-                yield judge(f"layer {i}", name, aligner, split, split=seed)
-
-
-def run_rome(setup: Setup) -> Iterator[Record]:
-    """A learning curve where the truth is a bijection, on the leading directions of X and on all."""
-    X = setup.pair[0]
-    narrow = PCA(min(64, X.shape[1] // 2), random_state=0).fit_transform(X)
-    for rows in (narrow, X):
-        y = images_of(rows)
-        for size in sizes_that_fit(len(X), setup.sizes if setup.epochs else CURVE):
-            for seed in range(setup.n_splits):
-                split = Split.draw(rows.astype(np.float32), y.astype(np.float32), seed, size)
-                where = f"width {rows.shape[1]}, {size:,} training rows"
-                for name, aligner in setup.closed_and_inn().items():
-                    yield judge(where, name, aligner, split, split=seed)
-
-
-def run_norms(setup: Setup) -> Iterator[Record]:
-    """What the inverse goes by, at the start and after training."""
-    split = setup.split(setup.rows)
-    for name, aligner in {START: setup.inn(max_epochs=0), INN: setup.inn()}.items():
-        aligner.fit(split.X, split.y)
-        for measure, value in measures(aligner, split):
-            yield {"where": measure, "name": name, "value": float(value)}
-
-
-def run_published(setup: Setup) -> Iterator[Record]:
-    """One map for each place, and one for all layers together."""
-    layers = {f"layer {i}": Split.draw(*pair, 0) for i, pair in enumerate(setup.layers)}
-    options = {"device": setup.device, **({"epochs": setup.epochs} if setup.epochs else {})}
-    for where, split in {"the pair": setup.split(setup.rows), **layers}.items():
-        for name, aligner in {**recipes(**options), **setup.closed_and_inn()}.items():
-            yield judge(where, name, aligner, split)
-    for name, recipe in recipes(**options).items() if layers else ():
-        start = perf_counter()
-        recipe.fit(*(np.concatenate([s[side] for s in layers.values()]) for side in (0, 1)))
-        seconds = perf_counter() - start
-        for where, split in layers.items():
-            shared = {"where": where, "name": f"{name}, one for all layers"}
-            yield {**shared, **scores(recipe, split), "seconds": seconds}
-
-
-def run_peers(setup: Setup) -> Iterator[Record]:
-    """Flows after a CCA by one loop, then the network from the same start, and as it is."""
-    split = setup.split(setup.rows)
-    where = f"flows of equal size, {len(split.X):,} training rows"
-    for name, peer in PEERS.items():
-        if not peer.installed:
-            print(f"{name}: {NOT_INSTALLED}", flush=True)
-            continue
-        flow = WarmFlow(peer, epochs=setup.epochs, device=setup.device)
-        yield {**judge(where, name, flow, split), "parameters": flow.n_parameters}
-    for name, changes in {
-        "INNAligner(init=CCAAligner(), refit=False)": {"init": CCAAligner(), "refit": False},
-        "INNAligner(init=CCAAligner())": {"init": CCAAligner()},
-        INN: {},
-    }.items():
-        aligner = setup.inn(**changes)
-        record = judge(where, name, aligner, split)
-        parameters = aligner.map_.core().parameters()
-        yield {**record, "parameters": sum(p.numel() for p in parameters)}
-
-
-def show_main(found: list[Record]) -> str:
-    """Scores, then gains over the closed forms and over the ridges."""
-    closed = against(found, CLOSED, "the best closed form")
-    return "\n".join((summary(found), closed, against(found, (RIDGES,), "two ridges")))
-
-
-def show_layers(found: list[Record]) -> str:
-    """Scores, then gains over the closed forms."""
-    return "\n".join((summary(found), against(found, CLOSED, "the best closed form")))
-
-
-def show_rome(found: list[Record]) -> str:
-    """Errors, then their ratios to those of the closed forms."""
-    closed = against(found, CLOSED, "the best closed form")
-    return "\n".join((summary(found, errors=True), closed))
-
-
-def show_seeds(found: list[Record]) -> str:
-    """Mean and spread over the seeds."""
-    means = [record["mean"] for record in found]
-    return f"{summary(found)}\nmean R² of each seed: {', '.join(f'{m:.4f}' for m in means)}"
-
-
-def show_norms(found: list[Record]) -> str:
-    """Measures of both maps side by side."""
-    names = list(grouped(found, "name"))
+def side_by_side(found: Sequence[Record]) -> str:
+    """One column for each map."""
     rows = [
         (measure, *(f"{record['value']:.3f}" for record in same))
         for measure, same in grouped(found, "where").items()
     ]
-    return table("What the inverse goes by", ("", *names), rows)
-
-
-def show_ladder(found: list[Record]) -> str:
-    """Scores and epochs."""
-    return summary(found, extras=("best epoch", "epochs"))
-
-
-def show_published(found: list[Record]) -> str:
-    """Errors."""
-    return summary(found, errors=True)
-
-
-def show_peers(found: list[Record]) -> str:
-    """Scores and sizes."""
-    return summary(found, extras=("parameters",))
+    return table("What the map goes by", ("", *grouped(found, "name")), rows)
 
 
 Run = Callable[[Setup], Iterator[Record]]
-Show = Callable[[list[Record]], str]
+Show = Callable[[Sequence[Record]], str]
 SECTIONS: dict[str, tuple[Run, Show]] = {
-    "main": (run_main, show_main),
-    "ladder": (run_ladder, show_ladder),
-    "seeds": (run_seeds, show_seeds),
-    "layers": (run_layers, show_layers),
-    "rome": (run_rome, show_rome),
-    "norms": (run_norms, show_norms),
-    "published": (run_published, show_published),
-    "peers": (run_peers, show_peers),
+    "main": (run_main, partial(compared, ridges=True)),
+    "ladder": (run_ladder, partial(summary, extras=("best epoch", "epochs"))),
+    "seeds": (run_seeds, summary),
+    "layers": (run_layers, compared),
+    "rome": (run_rome, partial(compared, errors=True)),
+    "norms": (run_norms, side_by_side),
+    "published": (run_published, partial(summary, errors=True)),
+    "peers": (run_peers, partial(summary, extras=("parameters",))),
 }
+
+
+def run(section: str, setup: Setup, log: Log) -> None:
+    """Go through one section, and lay out what there is at its end."""
+    collect, lay_out = SECTIONS[section]
+    found: list[Record] = []
+    try:
+        found.extend(log.follow(section, collect(setup)))
+    finally:
+        if found:
+            print(lay_out(found), flush=True)
+
+
+def load_layers(paths: Sequence[Path]) -> list[tuple[Array, Array]]:
+    """Pairs of hidden states, one for each layer."""
+    stacks = []
+    for path in paths:
+        with np.load(path) as arrays:
+            stacks.append(arrays["hidden"].astype(np.float32))
+    return [tuple(stack[:, i] for stack in stacks) for i in range(stacks[0].shape[1])]
+
+
+def parse() -> argparse.Namespace:
+    """Read the options."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    add = parser.add_argument
+    add("sections", nargs="*", metavar="SECTION", help=f"{', '.join(SECTIONS)} (all)")
+    add("--pair", metavar="FILE.npz:KEY_X,KEY_Y", help="instead of the packaged sentences")
+    add("--layers", nargs=2, type=Path, metavar="FILE.npz", help="arrays `hidden` of two models")
+    add("--sizes", nargs="+", type=int, metavar="N", help="training rows (500 1600 6400 and all)")
+    add("--splits", type=int, default=5, help="of main, layers and rome (5)")
+    add("--rows", type=int, help="training rows of ladder, norms, published and peers (all)")
+    add("--seed-rows", type=int, default=1600, help="training rows of seeds (1600)")
+    add(
+        "--variants",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="of ladder, such as n_blocks=4 or lr",
+    )
+    add("--device", default="cpu", help="of all networks (cpu)")
+    add("--quick", action="store_true", help="few rows, to see that it works")
+    add("--json", type=Path, help="file to append all figures to, one a line")
+    options = parser.parse_args()
+    if unknown := set(options.sections) - set(SECTIONS):
+        parser.error(f"no such section: {', '.join(unknown)}. Choose from {', '.join(SECTIONS)}.")
+    if "layers" in options.sections and not options.layers:
+        parser.error("the section layers needs --layers FILE.npz FILE.npz")
+    return options
+
+
+def make_setup(options: argparse.Namespace) -> Setup:
+    """Load the data, and cut it down if it is to be quick."""
+    X, y = load(options.pair)
+    layers = load_layers(options.layers) if options.layers else []
+    rows = columns = None
+    if options.quick:
+        rows, columns, layers = QUICK_ROWS, QUICK_COLUMNS, layers[:2]
+    X, y, *flat = (a[:rows, :columns] for a in (X, y, *(b for pair in layers for b in pair)))
+    n_train = len(X) - -(-len(X) // 5)
+    sizes = options.sizes or (QUICK_SIZES if options.quick else (*SIZES, n_train))
+    return Setup(
+        pair=(X, y),
+        layers=list(zip(flat[::2], flat[1::2], strict=True)),
+        sizes=sizes_that_fit(len(X), sizes),
+        curve=sizes_that_fit(len(X), QUICK_SIZES if options.quick else CURVE),
+        n_splits=1 if options.quick else options.splits,
+        rows=options.rows,
+        seed_rows=options.seed_rows,
+        variants=options.variants,
+        device=options.device,
+        epochs=QUICK_EPOCHS if options.quick else None,
+    )
+
+
+def main() -> None:
+    """Run the sections that the options ask for."""
+    options = parse()
+    setup, log = make_setup(options), Log(options.json)
+    facts = environment()
+    facts["versions"] |= {name: version(name) for name in ("torch", "skorch")}
+    shapes = f"{setup.pair[0].shape} -> {setup.pair[1].shape}"
+    print(f"{describe(facts)}\n{shapes}, {len(setup.layers)} layers")
+    log.note({"environment": facts, "options": {k: str(v) for k, v in vars(options).items()}})
+    try:
+        for section in options.sections or SECTIONS:
+            if section != "layers" or setup.layers:
+                run(section, setup, log)
+    except KeyboardInterrupt:
+        sys.exit("broken off")
+
+
+if __name__ == "__main__":
+    main()

@@ -28,7 +28,7 @@ from ._freedom import Auto, chosen
 from ._map import NetworkMap, roundtrip_error
 from ._net import DivergedError, PairNet
 from ._pairs import Pairs, RawPairs, as_raw, split
-from ._start import Start, affine_start, gated_start, require_variance, standard_start
+from ._start import Recipe, Start, affine_start, gated_start, require_variance, standard_start
 from ._training import Trained, TrainingOptions, make_net, resolve_device, seeded, train
 
 _ROUND_TRIP_WARNING = 1e-3
@@ -67,7 +67,7 @@ class INNAligner(BaseAligner):
         Share of hidden units silenced in training, in [0, 1); "auto" goes from 0.7 with few rows for the
         width to 0 with many.
     max_epochs : int or "auto", default="auto"
-        Passes over the rows at most; "auto" is about 1,500 batches, from 5 to 60 passes.
+        Passes over the rows at most; "auto" is about 1,500 batches, from 3 to 60 passes.
     batch_size : int or "auto", default="auto"
         Rows of a batch; "auto" is a fiftieth of the rows, from 64 to 512.
     lr : float, default=0.001
@@ -78,9 +78,9 @@ class INNAligner(BaseAligner):
         last epoch is the result.
     validation_fraction : float, default=0.1
         Share of the rows kept apart, unless `validation_data` is given.
-    refit : bool, default=True
+    refit : bool or "auto", default="auto"
         Whether the rows kept apart join in the end: the start is made again from all rows, and trained for as
-        many epochs as were best.
+        many epochs as were best. "auto" does so with fewer than 200 rows for each coordinate.
     patience : int or None, default=5
         Epochs without improvement after which training stops; None goes on to the end.
     gradient_clip : float or None, default=1.0
@@ -196,7 +196,7 @@ class INNAligner(BaseAligner):
         "weight_decay": [Interval(Real, 0, None, closed="left")],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "refit": ["boolean"],
+        "refit": ["boolean", StrOptions({"auto"})],
         "patience": [Interval(Integral, 1, None, closed="left"), None],
         "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
         "optimizer": [str, type],
@@ -238,7 +238,7 @@ class INNAligner(BaseAligner):
         weight_decay: float = 0.01,
         early_stopping: bool = True,
         validation_fraction: float = 0.1,
-        refit: bool = True,
+        refit: bool | Auto = "auto",
         patience: int | None = 5,
         gradient_clip: float | None = 1.0,
         optimizer: str | type[torch.optim.Optimizer] = "AdamW",
@@ -325,11 +325,12 @@ class INNAligner(BaseAligner):
             if given is None and self.early_stopping and self.max_epochs != 0:
                 learned, valid = split(raw, self.validation_fraction, draws)
             with seeded(draws, device):
-                begun = earlier or self._begin(learned, device)
+                begun, recipe = self._begin(learned, earlier, device)
                 trained = self._train(begun, learned, valid)
                 self._keep(trained, begun, raw)
-                if learned is not raw and self.refit and not trained.interrupted:
-                    self._refit(trained, earlier, raw)
+                if learned is not raw and self._joins(raw) and not trained.interrupted:
+                    begun, _ = self._begin(raw, earlier, device, recipe)
+                    self._refit(trained, begun, raw)
         return self._complain(trained)
 
     @checks_parameters
@@ -365,7 +366,7 @@ class INNAligner(BaseAligner):
             device = resolve_device(self.device, self.precision)
             before = getattr(self, "history_", []) if earlier else []
             with seeded(check_random_state(self.random_state), device):
-                begun = earlier or self._begin(raw, device)
+                begun, _ = self._begin(raw, earlier, device)
                 trained = self._train(begun, raw, None, one_pass=True)
                 self._keep(trained, begun, raw)
             self.history_ = before + self.history_
@@ -441,9 +442,17 @@ class INNAligner(BaseAligner):
             )
         return as_raw(check_pair(self, *validation_data, reset=False, min_rows=1))
 
-    def _begin(self, raw: RawPairs, device: str) -> NetworkMap:
-        """Epoch 0, from these rows."""
-        start = self._start(raw)
+    def _begin(
+        self,
+        raw: RawPairs,
+        earlier: NetworkMap | None,
+        device: str,
+        recipe: Recipe | None = None,
+    ) -> tuple[NetworkMap, Recipe | None]:
+        """Epoch 0: the map that is there, or the start with as much freedom as these rows can bear."""
+        if earlier is not None:
+            return earlier, None
+        start = self._start(raw, recipe)
         architecture = Architecture(
             start.width,
             n_blocks=self.n_blocks,
@@ -456,11 +465,11 @@ class INNAligner(BaseAligner):
             mixing=self.mixing,
             learn_linear=self.learn_linear,
         )
-        return start.as_map(architecture, device)
+        return start.as_map(architecture, device), start.recipe
 
-    def _start(self, raw: RawPairs) -> Start:
+    def _start(self, raw: RawPairs, recipe: Recipe | None = None) -> Start:
         if isinstance(self.init, str):
-            return gated_start(raw, self.direction)
+            return gated_start(raw, self.direction, recipe)
         weight = raw.weight_of_all()
         moments = fold_moments(raw.X, raw.y, weight)[0]
         require_variance(moments)
@@ -523,12 +532,16 @@ class INNAligner(BaseAligner):
         self.map_, self._net = begun.with_parameters(trained.core), trained.net
         self.roundtrip_error_ = roundtrip_error(self.map_, raw)
 
-    def _refit(self, found: Trained, earlier: NetworkMap | None, raw: RawPairs) -> None:
-        """Start again with the rows that were kept apart too, and stop at the best epoch."""
-        begun = earlier or self._begin(raw, self.device_)
-        again = self._train(begun, raw, None, n_epochs=found.best_epoch)
-        if again.diverged_at is None:
-            self._hold(again, begun, raw)
+    def _joins(self, raw: RawPairs) -> bool:
+        """Whether the rows kept apart are to join in the end."""
+        width = max(self.n_features_in_, self.n_targets_)
+        return bool(chosen(self.refit, auto.refit(len(raw), width)))
+
+    def _refit(self, found: Trained, begun: NetworkMap, raw: RawPairs) -> None:
+        """Train once more, with the rows that were kept apart too, up to the best epoch."""
+        trained = self._train(begun, raw, None, n_epochs=found.best_epoch)
+        if trained.diverged_at is None:
+            self._hold(trained, begun, raw)
 
     def _complain(self, trained: Trained) -> Self:
         if trained.diverged_at is not None:

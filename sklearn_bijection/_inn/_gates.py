@@ -22,7 +22,7 @@ N_GATES = 6
 LARGEST_REACH = 3.0
 
 _LEAST_GAIN = 1e-6
-_N_STEPS = 25
+_N_STEPS = 20
 
 
 class GateSettings(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,7 +13,15 @@ from .._flow import Architecture, Chain, GateCoupling, GateStart, Linear, groups
 from .._linalg import completed
 from .._maps import AffineMap
 from .._moments import PairMoments, fold_moments, fold_of
-from .._solvers import CanonicalFrame, Direction, Standard, ridge_shrinkage, solve_frame
+from .._solvers import (
+    CanonicalFrame,
+    CCAProblem,
+    Direction,
+    Standard,
+    all_but_one,
+    ridge_shrinkage,
+    solve_frame,
+)
 from ._gates import (
     LARGEST_REACH,
     Fold,
@@ -25,8 +34,11 @@ from ._map import NetworkMap
 from ._pairs import RawPairs
 
 _N_FOLDS = 3
-_FOLD_ROWS = 300
+_FOLD_ROWS = 200
 _LEAST_FOLD_ROWS = 8
+
+#: For rows too few to find a penalty by.
+_BLIND_SHRINKAGE = (0.5, 0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +52,8 @@ class Start:
         Matrix and inverse matrix of the linear layers before and after the gates.
     gates : list of GateStart
         Empty where the start is linear.
+    recipe : Recipe or None
+        How it was found, if anything was searched for.
     """
 
     source: Standard
@@ -47,6 +61,7 @@ class Start:
     enter: tuple[NDArray[np.float64], NDArray[np.float64]]
     leave: tuple[NDArray[np.float64], NDArray[np.float64]]
     gates: list[GateStart]
+    recipe: Recipe | None = None
 
     @property
     def width(self) -> int:
@@ -72,26 +87,56 @@ def _linear(matrices: tuple[NDArray[np.float64], NDArray[np.float64]]) -> Linear
     return Linear(*(torch.from_numpy(np.ascontiguousarray(matrix)) for matrix in matrices))
 
 
-def gated_start(raw: RawPairs, direction: Direction) -> Start:
+class Recipe(NamedTuple):
+    """What a gated start was found by, to make another one with more of the same rows.
+
+    Parameters
+    ----------
+    shrinkage : pair of float
+    settings : GateSettings or None
+        None where the start has no gates.
+    """
+
+    shrinkage: tuple[float, float]
+    settings: GateSettings | None
+
+
+def gated_start(raw: RawPairs, direction: Direction, recipe: Recipe | None = None) -> Start:
     """Two ridge regressions, one each way, joined by gates into one bijection.
 
     The penalties are cross-validated on the moments; the gates are fitted on rows that the frame of their
     fold has not seen. With too few rows for folds, and where gates do not help, the start is the linear
-    map of the frame.
+    map of the frame. With a `recipe` nothing is searched for again.
     """
     folds = fold_moments(raw.X, raw.y, raw.weight_of_all(), n_folds=_N_FOLDS)
     whole = PairMoments.merge_all(folds)
     require_variance(whole)
+    if recipe is None:
+        folds = tuple(fold.in_units(whole.x.unit, whole.y.unit) for fold in folds)
+        recipe = _search(raw, folds, direction)
+    frame = solve_frame(whole, recipe.shrinkage)
+    return _ungated(frame, recipe, direction) if recipe.settings is None else _gated(frame, recipe)
+
+
+def _search(raw: RawPairs, folds: tuple[PairMoments, ...], direction: Direction) -> Recipe:
     if min(fold.n_rows for fold in folds) < _LEAST_FOLD_ROWS or not all(map(_varies, folds)):
-        return _ungated(solve_frame(whole, (0.5, 0.5)), direction)
-    shrinkage = (ridge_shrinkage(folds), ridge_shrinkage(tuple(fold.swap() for fold in folds)))
-    frame = solve_frame(whole, shrinkage)
-    if direction != "symmetric" or frame.width < 2:
-        return _ungated(frame, direction)
-    fitted = fit_gates(list(_held_out(raw, folds, shrinkage)), direction)
-    if fitted.error >= fitted.ungated_error:
-        return _ungated(frame, direction)
-    return _gated(frame, fitted.settings)
+        return Recipe(_BLIND_SHRINKAGE, None)
+    rests = all_but_one(folds)
+    problems = [CCAProblem.from_moments(rest) for rest in rests]
+    swapped = tuple(fold.swap() for fold in folds)
+    shrinkage = (
+        ridge_shrinkage(folds, [problem.x for problem in problems]),
+        ridge_shrinkage(swapped, [problem.y for problem in problems]),
+    )
+    if direction != "symmetric":
+        return Recipe(shrinkage, None)
+    frames = [
+        solve_frame(rest, shrinkage, problem) for rest, problem in zip(rests, problems, strict=True)
+    ]
+    if min(frame.width for frame in frames) < 2 or len({frame.width for frame in frames}) > 1:
+        return Recipe(shrinkage, None)
+    fitted = fit_gates(_held_out(raw, frames), direction)
+    return Recipe(shrinkage, fitted.settings if fitted.error < fitted.ungated_error else None)
 
 
 def require_variance(moments: PairMoments) -> None:
@@ -108,15 +153,10 @@ def _varies(fold: PairMoments) -> bool:
     return not (fold.x.is_constant(fold.weight) or fold.y.is_constant(fold.weight))
 
 
-def _held_out(
-    raw: RawPairs, folds: tuple[PairMoments, ...], shrinkage: tuple[float, float]
-) -> list[Fold]:
-    """Some rows of each fold, in the coordinates of a frame of the other folds."""
-    places = _some_of_each_fold(raw)
+def _held_out(raw: RawPairs, frames: list[CanonicalFrame]) -> list[Fold]:
+    """Some rows of each fold, in the coordinates of the frame that was made without them."""
     found = []
-    for i, rows in enumerate(places):
-        rest = PairMoments.merge_all(folds[:i] + folds[i + 1 :])
-        frame = solve_frame(rest, shrinkage)
+    for rows, frame in zip(_some_of_each_fold(raw), frames, strict=True):
         x = frame.source.arrange(raw.X[rows], frame.width, np.float32)
         y = frame.target.arrange(raw.y[rows], frame.width, np.float32)
         weight = (raw.weight[rows] / raw.weight[rows].mean()).astype(np.float32)
@@ -134,7 +174,9 @@ def _some_of_each_fold(raw: RawPairs) -> list[NDArray[np.intp]]:
     return [rows[fold == i][:_FOLD_ROWS] for i in range(_N_FOLDS)]
 
 
-def _gated(frame: CanonicalFrame, settings: GateSettings) -> Start:
+def _gated(frame: CanonicalFrame, recipe: Recipe) -> Start:
+    settings = recipe.settings
+    assert settings is not None
     n_gates = len(settings.offset)
     order = interleaved(frame.width, n_gates)
     starts = settings.starts(groups_of(frame.width, n_gates), gains_of(frame, n_gates))
@@ -144,10 +186,11 @@ def _gated(frame: CanonicalFrame, settings: GateSettings) -> Start:
         (frame.x.there[:, order], frame.x.back[order]),
         (frame.y.back[order], frame.y.there[:, order]),
         starts,
+        recipe,
     )
 
 
-def _ungated(frame: CanonicalFrame, direction: Direction) -> Start:
+def _ungated(frame: CanonicalFrame, recipe: Recipe, direction: Direction) -> Start:
     """The linear map of the frame: least squares one way, or the symmetric one."""
     gain = {
         "symmetric": np.ones(frame.width),
@@ -161,6 +204,7 @@ def _ungated(frame: CanonicalFrame, direction: Direction) -> Start:
         (frame.x.there * gain, frame.x.back / gain[:, np.newaxis]),
         (frame.y.back, frame.y.there),
         [],
+        recipe,
     )
 
 

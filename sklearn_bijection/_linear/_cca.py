@@ -28,7 +28,8 @@ class CCAAligner(MomentAligner):
         coef_         = Cxx^(-1/2) U diag(rho^g)  V' Cyy^(1/2)
         inverse_coef_ = Cyy^(-1/2) V diag(rho^-g) U' Cxx^(1/2)
 
-    where g is 0 for the symmetric map, 1 for the forward and -1 for the backward one.
+    where g is 0 for the symmetric map, 1 for the forward and -1 for the backward one. With shrinkage s the
+    one-way maps take ``(1 - s) rho`` for rho, which makes them ridge regressions.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ class CCAAligner(MomentAligner):
         for both in three folds, on the moments alone; "oas" is the oracle-approximating formula. With too
         few different rows to fill three folds "auto" is "oas".
     direction : {"symmetric", "forward", "backward"}, default="symmetric"
-        Whose error the map is fitted for. "forward" is least squares from X to y (ridge-like with
+        Whose error the map is fitted for. "forward" is least squares from X to y (ridge regression with
         shrinkage), whose inverse may be useless on noisy pairs; "backward" is its mirror image; "symmetric"
         serves both, and is its own mirror image.
     explained_variance : float, default=None

@@ -97,7 +97,9 @@ class CanonicalFrame:
         return len(self.forward_gain)
 
 
-def solve_frame(moments: PairMoments, shrinkage: tuple[float, float]) -> CanonicalFrame:
+def solve_frame(
+    moments: PairMoments, shrinkage: tuple[float, float], problem: CCAProblem | None = None
+) -> CanonicalFrame:
     """Whiten both views, take one SVD, and complete it.
 
     Parameters
@@ -106,12 +108,14 @@ def solve_frame(moments: PairMoments, shrinkage: tuple[float, float]) -> Canonic
         Of rows that differ, in both views.
     shrinkage : pair of float
         Intensities for x and for y, each in [0, 1).
+    problem : CCAProblem, default=None
+        Made from the same moments, if it is there already.
 
     Returns
     -------
     frame : CanonicalFrame
     """
-    problem = CCAProblem.from_moments(moments)
+    problem = problem or CCAProblem.from_moments(moments)
     source, target = (Standard.of(view, moments.weight) for view in (moments.x, moments.y))
     width = max(len(source.columns), len(target.columns))
     U, rho, Vt = np.linalg.svd(problem.whitened(shrinkage))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from .._moments import PairMoments
-from ._cca import Array, view_axes
+from ._cca import Array, Axes, view_axes
 
 #: Shrinkage intensities that are tried. Between folds of one size nothing is gained from a finer grid.
 RIDGE_GRID = np.concatenate(([0.0], np.geomspace(1e-4, 0.95, 40)))
@@ -36,9 +37,8 @@ class RidgeFold:
     total: float
 
     @classmethod
-    def split(cls, train: PairMoments, test: PairMoments) -> RidgeFold:
-        """Prepare y of `test` to be predicted from its x; both parts are in the same units."""
-        found = view_axes(train.x, train.weight)
+    def split(cls, train: PairMoments, test: PairMoments, found: Axes) -> RidgeFold:
+        """Prepare y of `test` to be predicted from its x, along the principal axes of `train`."""
         axes = found.vectors
         cross = axes.T @ train.cross / train.weight
         about = np.sqrt(test.weight)
@@ -60,7 +60,12 @@ class RidgeFold:
         return float(gain @ self.quadratic @ gain - 2 * self.linear @ gain + self.total)
 
 
-def ridge_shrinkage(folds: tuple[PairMoments, ...]) -> float:
+def all_but_one(folds: tuple[PairMoments, ...]) -> list[PairMoments]:
+    """Moments of the rest of the rows, for each fold."""
+    return [PairMoments.merge_all(folds[:i] + folds[i + 1 :]) for i in range(len(folds))]
+
+
+def ridge_shrinkage(folds: tuple[PairMoments, ...], axes: Sequence[Axes] | None = None) -> float:
     """The shrinkage of the x covariance with which a ridge regression of y on x errs least.
 
     Ridge with the penalty ``s / (1 - s)`` times the mean variance of x is least squares after shrinking
@@ -71,6 +76,8 @@ def ridge_shrinkage(folds: tuple[PairMoments, ...]) -> float:
     ----------
     folds : tuple of PairMoments
         Moments of disjoint parts of the rows, each with variance in both views.
+    axes : sequence of Axes, default=None
+        Principal axes of x in the rest of each fold, if they are known already.
 
     Returns
     -------
@@ -79,10 +86,10 @@ def ridge_shrinkage(folds: tuple[PairMoments, ...]) -> float:
     """
     whole = PairMoments.merge_all(folds)
     folds = tuple(fold.in_units(whole.x.unit, whole.y.unit) for fold in folds)
-    splits = [
-        RidgeFold.split(PairMoments.merge_all(folds[:i] + folds[i + 1 :]), test)
-        for i, test in enumerate(folds)
-    ]
+    rests = all_but_one(folds)
+    if axes is None:
+        axes = [view_axes(rest.x, rest.weight) for rest in rests]
+    splits = list(map(RidgeFold.split, rests, folds, axes))
     errors = [sum(split.error(float(s)) for split in splits) for s in RIDGE_GRID]
     # The smallest of those that are the least up to rounding: exact pairs are not to be shrunk.
     threshold = min(errors) + 1e-12 * sum(split.total for split in splits)
