@@ -14,6 +14,8 @@ from shrinkage import both_ways
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import train_test_split
 
+from sklearn_bijection import INNAligner
+
 Array = npt.NDArray[np.floating]
 Record = dict[str, Any]
 
@@ -81,6 +83,9 @@ def judge(where: str, name: str, aligner: Any, split: Split, /, **facts: Any) ->
     start = perf_counter()
     aligner.fit(split.X, split.y)
     seconds = perf_counter() - start
+    if isinstance(aligner, INNAligner) and aligner.net_.interrupted_:
+        # It keeps what it has and says nothing; here such a figure would mislead.
+        raise KeyboardInterrupt
     return {"where": where, "name": name, **facts, **scores(aligner, split), "seconds": seconds}
 
 

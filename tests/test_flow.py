@@ -413,9 +413,7 @@ def test_an_architecture_has_two_couplings_a_block_on_both_sides_of_the_join(cou
     )
     assert n_source + n_target == 2 * n_blocks
     assert n_source - n_target in (0, 2)
-    assert list(layers) == [
-        "source_blocks", "enter", "gates", "leave", "learned", "target_blocks",
-    ]  # fmt: skip
+    assert list(layers) == "source_blocks enter gates leave learned target_blocks".split()
 
 
 def test_an_architecture_is_its_fields_and_the_seed():

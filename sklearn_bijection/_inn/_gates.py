@@ -12,7 +12,7 @@ from torch.func import functional_call
 
 from .._flow import Chain, GateCoupling, GateStart, Group, groups_of
 from .._objectives import BijectionLoss
-from .._solvers import CanonicalFrame, Direction
+from .._solvers import CanonicalFrame
 from ._net import BothWays
 
 #: Groups of coordinates; more of them let each gate see more, and cost time in proportion.
@@ -102,7 +102,7 @@ class Fold(NamedTuple):
 class _FoldError:
     """Held-out error of the gates in one fold, as a function of the settings."""
 
-    def __init__(self, fold: Fold, direction: Direction, groups: tuple[Group, ...]) -> None:
+    def __init__(self, fold: Fold, groups: tuple[Group, ...]) -> None:
         frame, order = fold.frame, interleaved(fold.frame.width, len(groups))
         self.z = fold.x @ _tensor(frame.x.there[:, order])
         self.w = fold.y @ _tensor(frame.y.there[:, order])
@@ -117,7 +117,7 @@ class _FoldError:
         variance_x, variance_y = (
             rows.square().sum(dim=1).mean().item() for rows in (fold.x, fold.y)
         )
-        self.loss = BijectionLoss(variance_x, variance_y, direction)
+        self.loss = BijectionLoss(variance_x, variance_y)
 
     def __call__(self, settings: GateSettings) -> Tensor:
         parameters = {
@@ -154,44 +154,46 @@ def gains_of(frame: CanonicalFrame, n_groups: int) -> Gains:
 
 
 class FittedGates(NamedTuple):
-    """Settings fitted on held-out rows, and how well they do there."""
+    """Settings fitted on held-out rows, and their error there: a fraction of the variances."""
 
     settings: GateSettings
     error: float
-    ungated_error: float
 
 
-def fit_gates(folds: list[Fold], direction: Direction) -> FittedGates:
-    """Fit the settings to the held-out rows of all folds together, by L-BFGS.
+def fit_for_gates(folds: list[Fold]) -> bool:
+    """Whether the frames are of one width, which has room for more than one group."""
+    widths = {fold.frame.width for fold in folds}
+    return len(widths) == 1 and min(widths) > 1
 
-    Parameters
-    ----------
-    folds : list of Fold
-        All of one width.
-    direction : {"forward", "symmetric", "backward"}
-        Which error counts.
 
-    Returns
-    -------
-    fitted : FittedGates
-        The errors are mean losses: fractions of the variances.
-    """
-    groups = groups_of(folds[0].frame.width, min(N_GATES, folds[0].frame.width))
-    errors = [_FoldError(fold, direction, groups) for fold in folds]
+def fit_gates(folds: list[Fold]) -> FittedGates:
+    """Fit the settings to the held-out rows of all folds together, both ways alike, by L-BFGS."""
+    groups = _groups(folds)
+    errors = [_FoldError(fold, groups) for fold in folds]
     settings = GateSettings(*(v.requires_grad_() for v in GateSettings.first_guess(len(groups))))
     optimizer = torch.optim.LBFGS(settings, max_iter=_N_STEPS, line_search_fn="strong_wolfe")
-    best = (np.inf, settings)
+    best = FittedGates(settings, np.inf)
 
     def closure() -> Tensor:
         nonlocal best
         optimizer.zero_grad()
         loss = torch.stack([error(settings) for error in errors]).mean()
         loss.backward()  # type: ignore[no-untyped-call]
-        if loss.item() < best[0]:
-            best = loss.item(), GateSettings(*(value.detach().clone() for value in settings))
+        if loss.item() < best.error:
+            copies = (value.detach().clone() for value in settings)
+            best = FittedGates(GateSettings(*copies), loss.item())
         return loss
 
     optimizer.step(closure)  # type: ignore[no-untyped-call]
+    return best
+
+
+def ungated_error(folds: list[Fold]) -> float:
+    """Error on the held-out rows of the linear maps of the frames, which scale nothing."""
     with torch.no_grad():
-        ungated = float(np.mean([error.ungated() for error in errors]))
-    return FittedGates(best[1], best[0], ungated)
+        return float(np.mean([_FoldError(fold, _groups(folds)).ungated() for fold in folds]))
+
+
+def _groups(folds: list[Fold]) -> tuple[Group, ...]:
+    width = folds[0].frame.width
+    return groups_of(width, min(N_GATES, width))

@@ -19,6 +19,7 @@ from .._solvers import (
     Direction,
     Standard,
     all_but_one,
+    choose_shrinkage,
     ridge_shrinkage,
     solve_frame,
 )
@@ -26,9 +27,11 @@ from ._gates import (
     LARGEST_REACH,
     Fold,
     GateSettings,
+    fit_for_gates,
     fit_gates,
     gains_of,
     interleaved,
+    ungated_error,
 )
 from ._map import NetworkMap
 from ._pairs import RawPairs
@@ -36,6 +39,9 @@ from ._pairs import RawPairs
 _N_FOLDS = 3
 _FOLD_ROWS = 200
 _LEAST_FOLD_ROWS = 8
+
+#: Widest pair for which the best linear start is searched for too: that takes some twenty decompositions.
+_SEARCHED_WIDTH = 1024
 
 #: For rows too few to find a penalty by.
 _BLIND_SHRINKAGE = (0.5, 0.5)
@@ -130,13 +136,29 @@ def _search(raw: RawPairs, folds: tuple[PairMoments, ...], direction: Direction)
     )
     if direction != "symmetric":
         return Recipe(shrinkage, None)
-    frames = [
-        solve_frame(rest, shrinkage, problem) for rest, problem in zip(rests, problems, strict=True)
-    ]
-    if min(frame.width for frame in frames) < 2 or len({frame.width for frame in frames}) > 1:
+    return _gated_or_linear(raw, folds, list(zip(rests, problems, strict=True)), shrinkage)
+
+
+def _gated_or_linear(
+    raw: RawPairs,
+    folds: tuple[PairMoments, ...],
+    rests: list[tuple[PairMoments, CCAProblem]],
+    shrinkage: tuple[float, float],
+) -> Recipe:
+    """The gated start, unless the best linear one errs less on the same held-out rows."""
+    rows = _some_of_each_fold(raw)
+    gated = _held_out(raw, rows, [solve_frame(rest, shrinkage, problem) for rest, problem in rests])
+    if not fit_for_gates(gated):
         return Recipe(shrinkage, None)
-    fitted = fit_gates(_held_out(raw, frames), direction)
-    return Recipe(shrinkage, fitted.settings if fitted.error < fitted.ungated_error else None)
+    width = gated[0].frame.width
+    both = shrinkage
+    if width <= _SEARCHED_WIDTH:
+        both = (choose_shrinkage(folds)[0],) * 2
+    linear = _held_out(raw, rows, [solve_frame(rest, both, problem) for rest, problem in rests])
+    fitted = fit_gates(gated)
+    if fitted.error < ungated_error(linear):
+        return Recipe(shrinkage, fitted.settings)
+    return Recipe(both, None)
 
 
 def require_variance(moments: PairMoments) -> None:
@@ -153,10 +175,12 @@ def _varies(fold: PairMoments) -> bool:
     return not (fold.x.is_constant(fold.weight) or fold.y.is_constant(fold.weight))
 
 
-def _held_out(raw: RawPairs, frames: list[CanonicalFrame]) -> list[Fold]:
+def _held_out(
+    raw: RawPairs, rows_of_folds: list[NDArray[np.intp]], frames: list[CanonicalFrame]
+) -> list[Fold]:
     """Some rows of each fold, in the coordinates of the frame that was made without them."""
     found = []
-    for rows, frame in zip(_some_of_each_fold(raw), frames, strict=True):
+    for rows, frame in zip(rows_of_folds, frames, strict=True):
         x = frame.source.arrange(raw.X[rows], frame.width, np.float32)
         y = frame.target.arrange(raw.y[rows], frame.width, np.float32)
         weight = (raw.weight[rows] / raw.weight[rows].mean()).astype(np.float32)
