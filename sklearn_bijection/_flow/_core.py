@@ -28,7 +28,8 @@ class Architecture:
         the target.
     coupling : {"affine", "additive"}
     clamp : float
-        Bound on the log-scales of affine couplings.
+        Bound on the log-scales of affine couplings; with more than two blocks they share twice of it, so that
+        depth does not add to what a round trip amplifies.
     hidden_size, n_hidden : int
         Units and number of the hidden layers of a coupling's net.
     activation : str
@@ -86,7 +87,8 @@ class Architecture:
         return Chain(couplings if mixing is None else [mixing, *couplings, Inverted(mixing)])
 
     def _coupling(self, moves_first: bool) -> Invertible:
-        options: dict[str, Any] = {"clamp": self.clamp} if self.coupling == "affine" else {}
+        clamp = self.clamp * min(1.0, 2 / self.n_blocks)
+        options: dict[str, Any] = {"clamp": clamp} if self.coupling == "affine" else {}
         return COUPLINGS[self.coupling](
             self.width,
             moves_first,

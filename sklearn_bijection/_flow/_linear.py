@@ -80,7 +80,7 @@ class LearnedLinear(Invertible):
     def frozen(self) -> Invertible:
         """The product of the factors, and its inverse."""
         eye = torch.eye(len(self.log_diagonal), dtype=torch.float64)
-        exact = deepcopy(self).double().cpu()
+        exact = deepcopy(self).cpu().double()
         with torch.no_grad():
             return _as_linear(exact(eye), exact.inverse(eye), like=self.log_diagonal)
 
@@ -160,7 +160,7 @@ class Rotation(Invertible):
     def frozen(self) -> Invertible:
         """The matrix and its transpose."""
         with torch.no_grad():
-            matrix = deepcopy(self).double().cpu().matrix()
+            matrix = deepcopy(self).cpu().double().matrix()
         return _as_linear(matrix, matrix.T.contiguous(), like=self.base)
 
     @classmethod

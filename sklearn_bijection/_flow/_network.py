@@ -86,3 +86,7 @@ class Network(Invertible):
     def inverse(self, w: Tensor) -> Tensor:
         """Map rows of shape (n_samples, n_targets) to (n_samples, n_features)."""
         return self.source.leave(self.core.inverse(self.target.enter(w)))
+
+    def frozen(self) -> Network:
+        """The same ends around a frozen core."""
+        return Network(self.source, self.core.frozen(), self.target)

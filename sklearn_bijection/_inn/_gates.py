@@ -58,23 +58,15 @@ class GateSettings(NamedTuple):
             torch.linspace(1.6, -1.6, n_gates) if n_gates > 1 else torch.zeros(1),
         )
 
-    def starts(self, groups: tuple[Group, ...], gains: Gains) -> list[GateStart]:
+    def starts(self, groups: tuple[Group, ...], gain: Tensor) -> list[GateStart]:
         """Parameters of each gate, as functions of these numbers."""
         bound = LARGEST_REACH * torch.sigmoid(self.reach - np.log(LARGEST_REACH / 2))
-        there, back = (-bound * torch.tanh(-torch.log(gain) / bound) for gain in gains)
-        middle, reach = (there - back) / 2, (there + back) / 2
+        reach = -bound * torch.tanh(-torch.log(gain) / bound)
         log_weight = self.sharpness.exp() * torch.log1p(1e-3 - torch.exp(2 * reach))
         return [
-            GateStart(middle[start:stop], reach[start:stop], log_weight, slope, offset)
+            GateStart(torch.zeros(stop - start), reach[start:stop], log_weight, slope, offset)
             for (start, stop), slope, offset in zip(groups, self.slope, self.offset, strict=True)
         ]
-
-
-class Gains(NamedTuple):
-    """Gains of the two regressions, positive, in the order of the gated coordinates."""
-
-    there: Tensor
-    back: Tensor
 
 
 def interleaved(width: int, n_groups: int) -> NDArray[np.intp]:
@@ -109,7 +101,7 @@ class _FoldError:
         self.to_x = _tensor(frame.x.back[order, : len(frame.source.columns)])
         self.to_y = _tensor(frame.y.back[order, : len(frame.target.columns)])
         self.x, self.y, self.weight = fold.x, fold.y, fold.weight
-        self.gains = gains_of(frame, len(groups))
+        self.gain = gain_of(frame, len(groups))
         self.groups = groups
         self.both = BothWays(
             Chain([GateCoupling(groups, i) for i in range(len(groups))]), frame.width, frame.width
@@ -122,7 +114,7 @@ class _FoldError:
     def __call__(self, settings: GateSettings) -> Tensor:
         parameters = {
             f"core.layers.{i}.{name}": value
-            for i, start in enumerate(settings.starts(self.groups, self.gains))
+            for i, start in enumerate(settings.starts(self.groups, self.gain))
             for name, value in start._asdict().items()
         }
         images = functional_call(self.both, parameters, (self.z, self.w))
@@ -142,15 +134,9 @@ def _tensor(array: NDArray[np.float64]) -> Tensor:
     return torch.as_tensor(array, dtype=torch.float32)
 
 
-def gains_of(frame: CanonicalFrame, n_groups: int) -> Gains:
-    """Gains of a frame in the order of its gated coordinates."""
-    order = interleaved(frame.width, n_groups)
-    return Gains(
-        *(
-            _tensor(np.maximum(gain, _LEAST_GAIN)[order])
-            for gain in (frame.forward_gain, frame.inverse_gain)
-        )
-    )
+def gain_of(frame: CanonicalFrame, n_groups: int) -> Tensor:
+    """Gains of a frame, positive, in the order of its gated coordinates."""
+    return _tensor(np.maximum(frame.gain, _LEAST_GAIN)[interleaved(frame.width, n_groups)])
 
 
 class FittedGates(NamedTuple):

@@ -29,7 +29,7 @@ from ._gates import (
     GateSettings,
     fit_for_gates,
     fit_gates,
-    gains_of,
+    gain_of,
     interleaved,
     ungated_error,
 )
@@ -203,7 +203,7 @@ def _gated(frame: CanonicalFrame, recipe: Recipe) -> Start:
     assert settings is not None
     n_gates = len(settings.offset)
     order = interleaved(frame.width, n_gates)
-    starts = settings.starts(groups_of(frame.width, n_gates), gains_of(frame, n_gates))
+    starts = settings.starts(groups_of(frame.width, n_gates), gain_of(frame, n_gates))
     return Start(
         frame.source,
         frame.target,
@@ -216,12 +216,12 @@ def _gated(frame: CanonicalFrame, recipe: Recipe) -> Start:
 
 def _ungated(frame: CanonicalFrame, recipe: Recipe, direction: Direction) -> Start:
     """The linear map of the frame: least squares one way, or the symmetric one."""
+    least = np.maximum(frame.gain, np.exp(-LARGEST_REACH))
     gain = {
         "symmetric": np.ones(frame.width),
-        "forward": frame.forward_gain,
-        "backward": 1 / np.maximum(frame.inverse_gain, np.exp(-LARGEST_REACH)),
+        "forward": least,
+        "backward": 1 / least,
     }[direction]
-    gain = np.maximum(gain, np.exp(-LARGEST_REACH))
     return Start(
         frame.source,
         frame.target,

@@ -79,22 +79,21 @@ class CanonicalFrame:
     x, y : Basis
         Whitened with shrinkage and turned so that the i-th coordinates belong together. Directions without
         a partner, without variance or without a column follow after the pairs.
-    forward_gain, inverse_gain : ndarray of shape (width,)
-        A ridge regression of y on x multiplies the coordinates of x by the first to get those of y; one of
-        x on y those of y by the second. In [0, 1], zero beyond the pairs.
+    gain : ndarray of shape (width,)
+        A ridge regression of y on x multiplies the coordinates of x by it to get those of y, and one of x on
+        y the coordinates of y to get those of x. In [0, 1], zero beyond the pairs.
     """
 
     source: Standard
     target: Standard
     x: Basis
     y: Basis
-    forward_gain: Array
-    inverse_gain: Array
+    gain: Array
 
     @property
     def width(self) -> int:
         """Number of coordinates: the larger number of columns that vary."""
-        return len(self.forward_gain)
+        return len(self.gain)
 
 
 def solve_frame(
@@ -119,19 +118,21 @@ def solve_frame(
     source, target = (Standard.of(view, moments.weight) for view in (moments.x, moments.y))
     width = max(len(source.columns), len(target.columns))
     U, rho, Vt = np.linalg.svd(problem.whitened(shrinkage))
-    gains = np.zeros((2, width))
-    gains[:, : len(rho)] = np.outer(1 - np.array(shrinkage), rho)
+    gain = np.zeros(width)
+    gain[: len(rho)] = np.minimum(np.sqrt(np.prod(1 - np.array(shrinkage))) * rho, 1.0)
     return CanonicalFrame(
         source,
         target,
         _basis(problem.x, U, shrinkage[0], source, width),
         _basis(problem.y, Vt.T, shrinkage[1], target, width),
-        *np.minimum(gains, 1.0),
+        gain,
     )
 
 
 def _basis(axes: Axes, turn: Array, shrinkage: float, standard: Standard, width: int) -> Basis:
-    deviations = axes.deviations(shrinkage) * (axes.unit / standard.unit)
+    # With the penalty in units of the variances themselves both regressions have the same gains.
+    deviations = axes.deviations(shrinkage) / np.sqrt(1 - shrinkage)
+    deviations *= axes.unit / standard.unit
     vectors = axes.vectors[standard.columns]
     there = vectors @ (turn / deviations[:, np.newaxis])
     back = (vectors @ (turn * deviations[:, np.newaxis])).T
