@@ -97,7 +97,7 @@ class TestStart:
         found = INNAligner(max_epochs=0).fit(X[:300], y[:300])
         swapped = INNAligner(max_epochs=0).fit(y[:300], X[:300])
         np.testing.assert_allclose(
-            both_r2(swapped, y[300:], X[300:])[::-1], both_r2(found, X[300:], y[300:]), atol=0.02
+            both_r2(swapped, y[300:], X[300:])[::-1], both_r2(found, X[300:], y[300:]), atol=0.05
         )
 
 
@@ -119,6 +119,12 @@ class TestQuality:
         found = both_r2(INNAligner(max_epochs=2, random_state=0).fit(*train), *test)
         assert (found > np.array(ridges) - 0.02).all()
         assert (found > both_r2(CCAAligner().fit(*train), *test) + 0.08).all()
+
+    def test_gates_alone_can_learn(self):
+        X, y = shared_signal(300, 16, 6)
+        found = quick(init="gated", n_blocks=0, early_stopping=False).fit(X, y)
+        assert found.history_[-1]["train_loss"] < found.history_[0]["train_loss"]
+        assert max(trips(found, X, y, np.float64)) < 1e-9
 
     def test_a_curved_pair_is_learned_better_than_any_linear_map_could(self):
         X, y = curved()
@@ -243,6 +249,26 @@ class TestHardRows:
         found = quick(init="gated").fit(X, y)
         assert np.isfinite(found.transform(X)).all()
         assert found.transform(X).dtype == dtype
+
+    @pytest.mark.parametrize(
+        ("size", "dtype"), [(1e-150, float), (1e150, float), (1e-30, "f4"), (1e15, "f4")]
+    )
+    def test_extreme_units_give_the_same_map(self, size, dtype):
+        X, y = noisy_pair(100, 4, 4)
+        expected = quick(lr=0.01).fit(X, y)
+        found = quick(lr=0.01).fit((size * X).astype(dtype), (size * y).astype(dtype))
+        there = found.transform((size * X).astype(dtype)).astype(float) / size
+        assert_close(there, expected.transform(X), 1e-4)
+
+    @pytest.mark.parametrize("n_samples", [20, 100])
+    def test_directions_without_variance_go_there_and_back(self, n_samples):
+        X, y = noisy_pair(n_samples, 12, 24)
+        X = np.c_[X, X]
+        found = quick(init="gated").fit(X, y)
+        assert found.score(X, y) > 0.5
+        other = np.random.default_rng(1).normal(size=(50, 24))
+        for rows in (X, other):
+            assert_close(found.inverse_transform(found.transform(rows)), rows, 1e-9)
 
     def test_constant_columns_are_left_out_and_come_back(self):
         X, y = noisy_pair(100)

@@ -169,8 +169,8 @@ class TestParameters:
             with pytest.raises(ValueError, match=f"The '{name}' parameter of INNAligner must be"):
                 getattr(quick(**{name: value}), learn)(*pair)
 
-    @pytest.mark.parametrize("value", ["AdamX", "lr_scheduler", int])
-    def test_of_the_optimizer_that_torch_does_not_know_are_named(self, pair, value):
+    @pytest.mark.parametrize("value", ["AdamX", "lr_scheduler", "LBFGS", int])
+    def test_of_the_optimizer_that_cannot_train_are_named(self, pair, value):
         with pytest.raises(ValueError, match=r"optimizer=.*torch\.optim"):
             quick(optimizer=value).fit(*pair)
 
@@ -186,7 +186,7 @@ class TestParameters:
     @pytest.mark.parametrize(
         "options",
         [
-            {"n_blocks": 0, "init": "gated"},
+            {"n_blocks": 0, "learn_linear": True},
             {"n_blocks": 3},
             {"n_hidden": 2, "activation": "relu"},
             {"activation": "silu", "dropout": 0.5},
@@ -204,6 +204,11 @@ class TestParameters:
     def test_within_range_all_train(self, pair, options):
         found = quick(**{"max_epochs": 4, "early_stopping": False, **options}).fit(*pair)
         assert found.history_[-1]["train_loss"] < found.history_[0]["train_loss"]
+
+    def test_may_leave_nothing_to_learn(self, pair):
+        found = quick(n_blocks=0, early_stopping=False).fit(*pair)
+        assert (found.n_iter_, found.best_epoch_, found.history_) == (0, 0, [])
+        assert_same_map(found, quick(max_epochs=0).fit(*pair), *pair, rtol=0)
 
     def test_of_a_device_that_is_not_there_are_named(self, pair, monkeypatch):
         with pytest.raises(ValueError, match=r"device='abacus' cannot be used .*Pass 'auto' or"):

@@ -8,7 +8,7 @@ import skorch
 import torch
 from conftest import assert_close, assert_same_map, noisy_pair
 from sklearn.base import clone
-from skorch.callbacks import Callback
+from skorch.callbacks import Callback, EarlyStopping
 
 from sklearn_bijection import INNAligner
 from sklearn_bijection._inn import DivergedError, _pairs
@@ -238,9 +238,17 @@ class TestCallbacks:
 
     def test_that_interrupt_the_refit_lose_nothing(self, pair):
         kept = quick(max_epochs=4, refit=False).fit(*pair)
+        assert kept.n_iter_ == 4
         found = quick(max_epochs=4, callbacks=[at(5, interrupt)]).fit(*pair)
         assert found.best_epoch_ == kept.best_epoch_ > 0
         assert_same_map(found, kept, *pair, rtol=0)
+
+    def test_that_stop_early_leave_the_refit_to_come(self, pair):
+        given = [EarlyStopping(patience=2, sink=str)]
+        found = quick(lr=1e-9, max_epochs=30, patience=None, callbacks=given).fit(*pair)
+        assert found.n_iter_ < 30
+        assert found.best_epoch_ == 0
+        assert_same_map(found, quick(max_epochs=0).fit(*pair), *pair, rtol=0)
 
     @pytest.mark.parametrize("refit", [True, False])
     def test_that_spoil_the_parameters_end_in_advice_and_a_usable_map(self, pair, refit):

@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Self
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._base import BaseAligner, all_or_nothing
 from .._compat import Interval, StrOptions, checks_parameters, stacklevel_of_caller
@@ -27,9 +26,26 @@ from ._files import read_parameters, write_parameters
 from ._freedom import Auto, chosen
 from ._map import NetworkMap, roundtrip_error
 from ._net import DivergedError, PairNet
-from ._pairs import Pairs, RawPairs, as_raw, split
-from ._start import Recipe, Start, affine_start, gated_start, require_variance, standard_start
-from ._training import Trained, TrainingOptions, make_net, resolve_device, seeded, train
+from ._pairs import NO_ROWS, Pairs, RawPairs, as_raw, split
+from ._start import (
+    ConstantViewError,
+    Recipe,
+    Start,
+    affine_start,
+    gated_start,
+    require_variance,
+    standard_start,
+)
+from ._training import (
+    Trained,
+    TrainingOptions,
+    draws_of,
+    make_net,
+    resolve_device,
+    resolve_optimizer,
+    seeded,
+    train,
+)
 
 _ROUND_TRIP_WARNING = 1e-3
 _MIXINGS = {"none", "permutation", "rotation", "orthogonal"}
@@ -148,7 +164,7 @@ class INNAligner(BaseAligner):
     isomorphic.
 
     *Never worse than the start.* An epoch replaces the start only if it is better on the validation rows, by
-    more than the standard error of the difference. Then all rows are learned from, up to that epoch.
+    more than twice the standard error of the difference. Then all rows are learned from, up to that epoch.
 
     *Exactness.* For equal widths both round trips are exact for every row, up to rounding; constant columns
     come back as their constant. For n_features < n_targets ``inverse_transform(transform(X)) == X``; for
@@ -318,14 +334,21 @@ class INNAligner(BaseAligner):
             earlier = getattr(self, "map_", None) if self.warm_start else None
             pair = check_pair(self, X, y, sample_weight, reset=earlier is None)
             given = None if validation_data is None else self._check_given(validation_data)
-            draws = check_random_state(self.random_state)
+            draws = draws_of(self.random_state)
             device = resolve_device(self.device, self.precision)
             raw = as_raw(pair)
             learned, valid = raw, given
             if given is None and self.early_stopping and self.max_epochs != 0:
                 learned, valid = split(raw, self.validation_fraction, draws)
             with seeded(draws, device):
-                begun, recipe = self._begin(learned, earlier, device)
+                try:
+                    begun, recipe = self._begin(learned, earlier, device)
+                except ConstantViewError:
+                    if learned is raw:
+                        raise
+                    # All that varies was kept apart: nothing is left to judge a training by.
+                    learned, valid = raw, raw.take(NO_ROWS)
+                    begun, recipe = self._begin(raw, earlier, device)
                 trained = self._train(begun, learned, valid)
                 self._keep(trained, begun, raw)
                 if learned is not raw and self._joins(raw) and not trained.interrupted:
@@ -365,11 +388,13 @@ class INNAligner(BaseAligner):
             raw = as_raw(check_pair(self, X, y, sample_weight, reset=earlier is None))
             device = resolve_device(self.device, self.precision)
             before = getattr(self, "history_", []) if earlier else []
-            with seeded(check_random_state(self.random_state), device):
+            with seeded(draws_of(self.random_state), device):
                 begun, _ = self._begin(raw, earlier, device)
                 trained = self._train(begun, raw, None, one_pass=True)
                 self._keep(trained, begun, raw)
-            self.history_ = before + self.history_
+            self.history_ = [
+                {**epoch, "epoch": i} for i, epoch in enumerate(before + self.history_, start=1)
+            ]
             self.n_iter_ = self.best_epoch_ = len(self.history_)
         return self._complain(trained)
 
@@ -427,7 +452,8 @@ class INNAligner(BaseAligner):
         if not hasattr(self, "map_"):
             raise AttributeError("net_ is there after fit.")
         if self._net is None:
-            net = make_net(self.map_.core(), None, None, self._options(1))
+            n_source, n_target = len(self.map_.source.columns), len(self.map_.target.columns)
+            net = make_net(self.map_.core(), n_source, n_target, None, self._options(1))
             self._net = net.initialize()
         return self._net
 
@@ -440,7 +466,11 @@ class INNAligner(BaseAligner):
                 f"validation_data must be a pair (X, y), but it is {type(validation_data).__name__}. "
                 "Pass rows of both spaces, as to fit."
             )
-        return as_raw(check_pair(self, *validation_data, reset=False, min_rows=1))
+        try:
+            return as_raw(check_pair(self, *validation_data, reset=False, min_rows=1))
+        except (ValueError, TypeError) as error:
+            error.add_note("This is about the rows of validation_data.")
+            raise
 
     def _begin(
         self,
@@ -451,7 +481,7 @@ class INNAligner(BaseAligner):
     ) -> tuple[NetworkMap, Recipe | None]:
         """Epoch 0: the map that is there, or the start with as much freedom as these rows can bear."""
         if earlier is not None:
-            return earlier, None
+            return earlier.on(device), None
         start = self._start(raw, recipe)
         architecture = Architecture(
             start.width,
@@ -475,13 +505,16 @@ class INNAligner(BaseAligner):
         require_variance(moments)
         if self.init is None:
             return standard_start(moments)
-        fitted = clone(self.init).fit(raw.X, raw.y, sample_weight=weight)
-        if not isinstance(getattr(fitted, "map_", None), AffineMap):
+        found = None
+        if has_fit_parameter(self.init, "sample_weight"):
+            fitted = clone(self.init).fit(raw.X, raw.y, sample_weight=weight)
+            found = getattr(fitted, "map_", None)
+        if not isinstance(found, AffineMap):
             raise ValueError(
-                f"init={self.init!r} is no closed-form aligner: its map_ is not affine. Pass "
+                f"init={self.init!r} is no closed-form aligner: it fits no affine map_. Pass "
                 "CCAAligner(), ProcrustesAligner(), 'gated' or None."
             )
-        return affine_start(fitted.map_, moments)
+        return affine_start(found, moments)
 
     def _train(
         self,
@@ -512,7 +545,7 @@ class INNAligner(BaseAligner):
             weight_decay=self.weight_decay,
             patience=self.patience,
             gradient_clip=self.gradient_clip,
-            optimizer=self.optimizer,
+            optimizer=resolve_optimizer(self.optimizer, self.weight_decay),
             cycle=float(self.cycle),
             cosine=float(self.cosine),
             callbacks=tuple(self.callbacks or ()),
@@ -540,7 +573,7 @@ class INNAligner(BaseAligner):
     def _refit(self, found: Trained, begun: NetworkMap, raw: RawPairs) -> None:
         """Train once more, with the rows that were kept apart too, up to the best epoch."""
         trained = self._train(begun, raw, None, n_epochs=found.best_epoch)
-        if trained.diverged_at is None:
+        if trained.diverged_at is None and not trained.interrupted:
             self._hold(trained, begun, raw)
 
     def _complain(self, trained: Trained) -> Self:

@@ -58,6 +58,10 @@ class NetworkMap:
         """Map `y` of shape (n_samples, n_targets) into the first space."""
         return self._run(y, self.target, self.source, lambda core: core.inverse)
 
+    def on(self, device: str) -> NetworkMap:
+        """The same map, on a device."""
+        return NetworkMap(self.source, self.target, self.architecture, self._core, device)
+
     def core(self) -> Chain:
         """A copy of the core, on the CPU, to be trained or taken apart."""
         return deepcopy(self._core).requires_grad_(True)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from skorch import NeuralNet
-from skorch.callbacks import Callback
+from skorch.callbacks import Callback, EarlyStopping
 from torch import Tensor, nn
 from tqdm import tqdm
 
@@ -102,8 +102,7 @@ class PairNet(NeuralNet):
         try:
             super().fit_loop(X, y, epochs, **kwargs)
         except KeyboardInterrupt:
-            stopping = dict(self.callbacks_).get("early_stopping")
-            self.interrupted_ = stopping is None or stopping.misses_ < stopping.patience
+            self.interrupted_ = not any(map(_has_stopped, dict(self.callbacks_).values()))
             raise
         return self
 
@@ -162,6 +161,11 @@ class PairNet(NeuralNet):
         return by_row
 
 
+def _has_stopped(callback: Callback) -> bool:
+    """Whether it is an early stopping that has run out of patience."""
+    return isinstance(callback, EarlyStopping) and callback.misses_ >= callback.patience
+
+
 class BestEpoch(Callback):
     """Keep the parameters of the epoch with the least validation loss; the start counts as epoch 0.
 
@@ -191,14 +195,14 @@ class BestEpoch(Callback):
             self.state = deepcopy(net.module_.state_dict())
 
     def _beats_start(self, rows: NDArray[np.float64]) -> bool:
-        """Whether an epoch is better than the start by more than the standard error of the difference.
+        """Whether an epoch is better than the start by more than two standard errors of the difference.
 
         With few validation rows the least of many epochs is often so by luck, and the start is what
         generalises.
         """
         assert self.start_rows is not None
         gain = self.start_rows - rows
-        return len(gain) > 1 and bool(gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)))
+        return len(gain) > 1 and bool(gain.mean() > 2 * gain.std(ddof=1) / np.sqrt(len(gain)))
 
 
 class EpochBar(Callback):

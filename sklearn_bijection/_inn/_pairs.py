@@ -25,6 +25,8 @@ _POOL_PIECES = 8
 _RESIDENT_BYTES = 2**32
 _RESIDENT_SHARE = 0.5
 
+NO_ROWS = np.array([], dtype=np.intp)
+
 Batch = tuple[dict[str, Tensor], tuple[Tensor, Tensor, Tensor]]
 
 

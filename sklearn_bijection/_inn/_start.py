@@ -161,11 +161,15 @@ def _gated_or_linear(
     return Recipe(both, None)
 
 
+class ConstantViewError(ValueError):
+    """All rows of a view are equal."""
+
+
 def require_variance(moments: PairMoments) -> None:
-    """Raise a ValueError that names a view whose rows are all equal."""
+    """Raise an error that names a view whose rows are all equal."""
     for name, view in (("X", moments.x), ("y", moments.y)):
         if view.is_constant(moments.weight):
-            raise ValueError(
+            raise ConstantViewError(
                 f"{name} has no variance: its {moments.n_rows} row(s) are all equal. "
                 "An aligner needs rows that differ from one another in both spaces."
             )

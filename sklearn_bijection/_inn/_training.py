@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.random import RandomState
+from sklearn.utils import check_random_state
 from skorch.callbacks import Callback, EarlyStopping, GradientNormClipping, LRScheduler, PrintLog
 from skorch.helper import predefined_split
 
@@ -34,7 +35,7 @@ class TrainingOptions:
     weight_decay: float
     patience: int | None
     gradient_clip: float | None
-    optimizer: str | type[torch.optim.Optimizer]
+    optimizer: type[torch.optim.Optimizer]
     cycle: float
     cosine: float
     callbacks: Sequence[Callback]
@@ -79,33 +80,37 @@ class Trained:
     @property
     def history(self) -> list[dict[str, Any]]:
         """Figures of each complete epoch, without those of the batches."""
-        epochs = self.net.history[: len(self.net.history) - (self.diverged_at is not None)]
-        return [{k: v for k, v in epoch.items() if k != "batches"} for epoch in epochs]
+        return [
+            {name: value for name, value in epoch.items() if name != "batches"}
+            for epoch in self.net.history
+            if "valid_best" in epoch
+        ]
 
 
 def make_net(
-    core: Chain, train: Pairs | None, valid: Pairs | None, options: TrainingOptions
+    core: Chain, n_source: int, n_target: int, valid: Pairs | None, options: TrainingOptions
 ) -> PairNet:
-    """A skorch net around a float32 copy of `core`, not yet initialised."""
-    sizes = (1, 1) if train is None else (len(train.source.columns), len(train.target.columns))
-    optimizer = options.optimizer
+    """A skorch net around a float32 copy of `core`, not yet initialised.
+
+    Standardised columns have variance 1 on average, so that their numbers are the variances of the loss.
+    """
     groups = [("*gates*", {"lr": _GATE_LR * options.lr, "weight_decay": 0.0})]
     return PairNet(
         BothWays,
         module__core=deepcopy(core).float(),
-        module__n_source=sizes[0],
-        module__n_target=sizes[1],
+        module__n_source=n_source,
+        module__n_target=n_target,
         module__forward_too=options.direction != "backward",
         module__inverse_too=options.direction != "forward",
         module__cycle=options.cycle > 0,
         module__autocast=torch.bfloat16 if options.precision == "bf16" else None,
         criterion=BijectionLoss,
-        criterion__variance_x=_variance(train, "x"),
-        criterion__variance_y=_variance(train, "y"),
+        criterion__variance_x=float(n_source),
+        criterion__variance_y=float(n_target),
         criterion__direction=options.direction,
         criterion__cycle=options.cycle,
         criterion__cosine=options.cosine,
-        optimizer=getattr(torch.optim, optimizer) if isinstance(optimizer, str) else optimizer,
+        optimizer=options.optimizer,
         optimizer__weight_decay=options.weight_decay,
         optimizer__param_groups=groups if "gates" in core.layers else [],
         lr=options.lr,
@@ -117,13 +122,6 @@ def make_net(
         callbacks__print_log=PrintLog() if options.verbose > 1 else None,
         verbose=int(options.verbose > 1),
     )
-
-
-def _variance(pairs: Pairs | None, view: str) -> float:
-    """Standardised columns have variance 1 on average, so that it is their number."""
-    if pairs is None:
-        return 1.0
-    return float(len((pairs.source if view == "x" else pairs.target).columns))
 
 
 def train(
@@ -138,19 +136,22 @@ def train(
     An interrupt from the keyboard ends the training like the last epoch does. With `n_epochs` it ends that
     early on a schedule for ``options.max_epochs``.
     """
-    net = make_net(core, pairs, valid, options)
+    n_source, n_target = len(pairs.source.columns), len(pairs.target.columns)
+    net = make_net(core, n_source, n_target, valid, options)
     net.set_params(callbacks=_callbacks(len(pairs), valid is not None, options))
     net.initialize()
     if not any(parameter.numel() for parameter in core.parameters()):
         return Trained(net, 0)
     best = BestEpoch(None if valid is None else net.judge(valid))
     start = deepcopy(net.module_.state_dict())
-    net.callbacks_.append(("best_epoch", best))
+    # The first of all, since early stopping ends an epoch before the others have seen it.
+    net.callbacks_.insert(0, ("best_epoch", best))
     diverged_at = None
     try:
         net.partial_fit(pairs, None, epochs=n_epochs)
     except DivergedError:
         diverged_at = len(net.history)
+        net.notify("on_train_end", X=pairs, y=None)
     net.callbacks_ = [pair for pair in net.callbacks_ if pair[0] != "best_epoch"]
     net.module_.load_state_dict(start if best.state is None else best.state)
     net.module_.eval()
@@ -177,6 +178,23 @@ def _silent(text: str) -> None:
     """Where the words of early stopping go."""
 
 
+def resolve_optimizer(
+    optimizer: str | type[torch.optim.Optimizer], weight_decay: float
+) -> type[torch.optim.Optimizer]:
+    """The class of that name in ``torch.optim``, or the class itself, if it can train the network."""
+    kind: Any = getattr(torch.optim, optimizer, None) if isinstance(optimizer, str) else optimizer
+    try:
+        if not issubclass(kind, torch.optim.Optimizer):
+            raise TypeError("it is no optimizer")
+        kind([torch.nn.Parameter(torch.zeros(1))], lr=1.0, weight_decay=weight_decay)
+    except TypeError as error:
+        raise ValueError(
+            f"optimizer={optimizer!r} cannot train the network ({error}). Pass a class of torch.optim that "
+            "takes lr and weight_decay, or its name: 'AdamW', 'SGD'."
+        ) from error
+    return kind  # type: ignore[no-any-return]
+
+
 def resolve_device(device: str, precision: str) -> str:
     """The device that "auto" stands for, or the one asked for if it is there."""
     if device == "auto":
@@ -193,17 +211,29 @@ def resolve_device(device: str, precision: str) -> str:
 
 def _check_device(device: str) -> None:
     try:
-        torch.empty(1, device=device)
+        torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
         raise ValueError(
             f"device={device!r} cannot be used ({str(error).splitlines()[0]}). Pass 'auto' or 'cpu'."
         ) from error
 
 
+def draws_of(random_state: int | RandomState | None) -> RandomState:
+    """Where random numbers come from: for None from fresh entropy, never from numpy's own generator."""
+    if random_state is None:
+        return RandomState(np.random.SeedSequence().generate_state(4))
+    draws: RandomState = check_random_state(random_state)
+    return draws
+
+
 @contextmanager
-def seeded(random_state: RandomState, device: str) -> Iterator[None]:
-    """Draw from a seed of `random_state`, and leave torch's own generators as they were."""
-    devices = [torch.device(device)] if device.startswith("cuda") else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(random_state.randint(np.iinfo(np.int32).max))
+def seeded(draws: RandomState, device: str) -> Iterator[None]:
+    """Seed torch for the CPU and for `device`, and leave its generators as they were."""
+    seed = int(draws.randint(np.iinfo(np.int32).max))
+    on_cuda = device.startswith("cuda")
+    with torch.random.fork_rng(devices=[torch.device(device)] if on_cuda else []):
+        torch.default_generator.manual_seed(seed)
+        if on_cuda:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
         yield
