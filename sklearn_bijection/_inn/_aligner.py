@@ -5,23 +5,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._base import BaseAligner, all_or_nothing
-from .._compat import Interval, StrOptions, checks_parameters, stacklevel_of_caller
-from .._flow import ACTIVATIONS, COUPLINGS, Architecture, CouplingName, Invertible, Mixing
+from .._compat import checks_parameters, stacklevel_of_caller
+from .._flow import Architecture, CouplingName, Invertible, Mixing
 from .._maps import AffineMap
 from .._moments import fold_moments
 from .._solvers import Direction
-from .._validation import DIRECTION, check_pair
+from .._validation import check_pair
 from . import _freedom as auto
+from ._constraints import CONSTRAINTS
 from ._files import read_parameters, write_parameters
 from ._freedom import Auto, chosen
 from ._map import NetworkMap, roundtrip_error
@@ -48,7 +48,6 @@ from ._training import (
 )
 
 _ROUND_TRIP_WARNING = 1e-3
-_MIXINGS = {"none", "permutation", "rotation", "orthogonal"}
 
 
 class INNAligner(BaseAligner):
@@ -194,38 +193,7 @@ class INNAligner(BaseAligner):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_blocks": [Interval(Integral, 0, None, closed="left")],
-        "hidden_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "n_hidden": [Interval(Integral, 1, None, closed="left")],
-        "coupling": [StrOptions(set(COUPLINGS))],
-        "mixing": [StrOptions(_MIXINGS)],
-        "activation": [StrOptions(set(ACTIVATIONS))],
-        "clamp": [Interval(Real, 0, None, closed="neither")],
-        "init": [StrOptions({"gated"}), BaseEstimator, None],
-        "learn_linear": ["boolean"],
-        "direction": DIRECTION,
-        "dropout": [Interval(Real, 0, 1, closed="left"), StrOptions({"auto"})],
-        "max_epochs": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "lr": [Interval(Real, 0, None, closed="neither")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "refit": ["boolean", StrOptions({"auto"})],
-        "patience": [Interval(Integral, 1, None, closed="left"), None],
-        "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
-        "optimizer": [str, type],
-        "cycle": [Interval(Real, 0, None, closed="left")],
-        "cosine": [Interval(Real, 0, None, closed="left")],
-        "callbacks": [list, tuple, None],
-        "device": [str],
-        "compile": ["boolean"],
-        "precision": [StrOptions({"float32", "bf16"})],
-        "warm_start": ["boolean"],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     map_: NetworkMap
     history_: list[dict[str, Any]]
@@ -332,28 +300,15 @@ class INNAligner(BaseAligner):
         """
         with all_or_nothing(self):
             earlier = getattr(self, "map_", None) if self.warm_start else None
-            pair = check_pair(self, X, y, sample_weight, reset=earlier is None)
+            raw = as_raw(check_pair(self, X, y, sample_weight, reset=earlier is None))
             given = None if validation_data is None else self._check_given(validation_data)
             draws = draws_of(self.random_state)
             device = resolve_device(self.device, self.precision)
-            raw = as_raw(pair)
             learned, valid = raw, given
             if given is None and self.early_stopping and self.max_epochs != 0:
                 learned, valid = split(raw, self.validation_fraction, draws)
             with seeded(draws, device):
-                try:
-                    begun, recipe = self._begin(learned, earlier, device)
-                except ConstantViewError:
-                    if learned is raw:
-                        raise
-                    # All that varies was kept apart: nothing is left to judge a training by.
-                    learned, valid = raw, raw.take(NO_ROWS)
-                    begun, recipe = self._begin(raw, earlier, device)
-                trained = self._train(begun, learned, valid)
-                self._keep(trained, begun, raw)
-                if learned is not raw and self._joins(raw) and not trained.interrupted:
-                    begun, _ = self._begin(raw, earlier, device, recipe)
-                    self._refit(trained, begun, raw)
+                trained = self._learn(raw, learned, valid, earlier, device)
         return self._complain(trained)
 
     @checks_parameters
@@ -471,6 +426,29 @@ class INNAligner(BaseAligner):
         except (ValueError, TypeError) as error:
             error.add_note("This is about the rows of validation_data.")
             raise
+
+    def _learn(
+        self,
+        raw: RawPairs,
+        learned: RawPairs,
+        valid: RawPairs | None,
+        earlier: NetworkMap | None,
+        device: str,
+    ) -> Trained:
+        """Train on `learned`, and once more on all rows if some of them were kept apart."""
+        try:
+            begun, recipe = self._begin(learned, earlier, device)
+        except ConstantViewError:
+            if learned is raw:
+                raise
+            # All that varies was kept apart: nothing is left to judge a training by.
+            return self._learn(raw, raw, raw.take(NO_ROWS), earlier, device)
+        trained = self._train(begun, learned, valid)
+        self._keep(trained, begun, raw)
+        if learned is not raw and self._joins(raw) and not trained.interrupted:
+            begun, _ = self._begin(raw, earlier, device, recipe)
+            self._refit(trained, begun, raw)
+        return trained
 
     def _begin(
         self,
