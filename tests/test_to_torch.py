@@ -19,7 +19,7 @@ TRAINED = {
         max_epochs=2, early_stopping=False, coupling="additive", init=None, random_state=0
     ),
 }
-EXPORTED = {"cca": CCAAligner(), "procrustes": ProcrustesAligner(), **TRAINED}
+EXPORTED = {"cca": CCAAligner(), "inn": TRAINED["inn"], "inn-mixed": TRAINED["inn-mixed"]}
 
 
 @pytest.fixture(params=[*ALIGNERS, *TRAINED])
