@@ -1,7 +1,11 @@
 """Pairs and tolerances that the tests share."""
 
+import pickle
+
+import joblib
 import numpy as np
 import pytest
+import skops.io
 
 from sklearn_bijection import CCAAligner, ProcrustesAligner
 
@@ -55,3 +59,23 @@ def assert_close(found, expected, rtol=1e-10):
     expected = np.asarray(expected)
     scale = np.abs(expected - expected.mean(axis=0)).max()
     np.testing.assert_allclose(found, expected, rtol=0, atol=rtol * (scale or 1.0))
+
+
+def by_pickle(aligner, folder):
+    return pickle.loads(pickle.dumps(aligner))
+
+
+def by_joblib_memory_mapped(aligner, folder):
+    joblib.dump(aligner, folder / "aligner.joblib")
+    return joblib.load(folder / "aligner.joblib", mmap_mode="r")
+
+
+def by_skops(aligner, folder):
+    skops.io.dump(aligner, folder / "aligner.skops")
+    unknown = skops.io.get_untrusted_types(file=folder / "aligner.skops")
+    assert all(name.startswith("sklearn_bijection.") for name in unknown), unknown
+    return skops.io.load(folder / "aligner.skops", trusted=unknown)
+
+
+#: Ways for an aligner into a file or another process, and back.
+CARRIERS = [by_pickle, by_joblib_memory_mapped, by_skops]

@@ -1,15 +1,17 @@
 """The invertible network as a scikit-learn estimator: inputs, parameters, files, and its neighbours."""
 
 import copy
-import pickle
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
-import skops.io
 import torch
-from conftest import assert_close, assert_same_map, noisy_pair
+from conftest import (
+    CARRIERS,
+    assert_close,
+    assert_same_map,
+    noisy_pair,
+)
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
@@ -346,27 +348,8 @@ class TestNeighbours:
         assert found.inverse_transform(y).shape == (100, 4)
 
 
-def by_pickle(aligner, folder):
-    return pickle.loads(pickle.dumps(aligner))
-
-
-def by_joblib_memory_mapped(aligner, folder):
-    joblib.dump(aligner, folder / "aligner.joblib")
-    return joblib.load(folder / "aligner.joblib", mmap_mode="r")
-
-
-def by_skops(aligner, folder):
-    skops.io.dump(aligner, folder / "aligner.skops")
-    unknown = skops.io.get_untrusted_types(file=folder / "aligner.skops")
-    assert all(name.startswith("sklearn_bijection.") for name in unknown), unknown
-    return skops.io.load(folder / "aligner.skops", trusted=unknown)
-
-
-CARRIED = [by_pickle, by_joblib_memory_mapped, by_skops]
-
-
 class TestFiles:
-    @pytest.mark.parametrize("carry", CARRIED)
+    @pytest.mark.parametrize("carry", CARRIERS)
     @pytest.mark.parametrize(
         "options", [{"init": "gated"}, {"mixing": "orthogonal", "learn_linear": True}], ids=str
     )
@@ -380,7 +363,7 @@ class TestFiles:
         assert arrived.get_params().keys() == aligner.get_params().keys()
         assert_same_map(arrived.partial_fit(*pair), aligner.partial_fit(*pair), *pair, rtol=0)
 
-    @pytest.mark.parametrize("carry", CARRIED)
+    @pytest.mark.parametrize("carry", CARRIERS)
     def test_come_from_a_machine_with_a_gpu(self, pair, tmp_path, carry):
         aligner = quick(device="auto").fit(*pair)
         expected = aligner.transform(pair[0]), aligner.inverse_transform(pair[1])

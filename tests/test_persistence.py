@@ -1,13 +1,10 @@
 """Copies, files, other processes and other memory: the map is the same everywhere."""
 
-import pickle
-
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
-import skops.io
-from conftest import assert_same_map, noisy_pair
+from conftest import CARRIERS, assert_same_map, by_pickle, by_skops, noisy_pair
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -24,24 +21,8 @@ def test_clone_is_unfitted_with_the_same_parameters(aligner, pair):
         copy.transform(pair[0])
 
 
-def by_pickle(aligner, folder):
-    return pickle.loads(pickle.dumps(aligner))
-
-
-def by_joblib_memory_mapped(aligner, folder):
-    joblib.dump(aligner, folder / "aligner.joblib")
-    return joblib.load(folder / "aligner.joblib", mmap_mode="r")
-
-
-def by_skops(aligner, folder):
-    skops.io.dump(aligner, folder / "aligner.skops")
-    unknown = skops.io.get_untrusted_types(file=folder / "aligner.skops")
-    assert all(name.startswith("sklearn_bijection.") for name in unknown), unknown
-    return skops.io.load(folder / "aligner.skops", trusted=unknown)
-
-
 @pytest.mark.parametrize("solved", [True, False])
-@pytest.mark.parametrize("carry", [by_pickle, by_joblib_memory_mapped, by_skops])
+@pytest.mark.parametrize("carry", CARRIERS)
 def test_carried_away_it_maps_the_same_and_goes_on_learning(aligner, pair, tmp_path, carry, solved):
     X, y = pair
     aligner.partial_fit(X[:200], y[:200])
