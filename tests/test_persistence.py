@@ -4,7 +4,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import CARRIERS, assert_same_map, by_pickle, by_skops, noisy_pair
+from conftest import CARRIERS, assert_same_map, noisy_pair
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -40,7 +40,7 @@ def test_carried_away_it_keeps_names_and_shapes(estimator, tmp_path, target):
     X, y = noisy_pair(40, 4, 3)
     X = pd.DataFrame(X, columns=list("abcd"))
     one = clone(estimator).fit(X, pd.DataFrame(y, columns=list("uvw"))[target])
-    for carry in (by_pickle, by_joblib_memory_mapped, by_skops):
+    for carry in CARRIERS:
         arrived = carry(one, tmp_path)
         assert list(arrived.get_feature_names_out()) == list(one.get_feature_names_out())
         assert arrived.predict(X).shape == one.predict(X).shape
