@@ -182,12 +182,14 @@ class INNAligner(BaseAligner):
 
     Examples
     --------
-    >>> from sklearn_bijection import INNAligner
+    >>> from sklearn_bijection import CCAAligner, INNAligner
     >>> from sklearn_bijection.datasets import make_invertible_pair
     >>> pair = make_invertible_pair(n_samples=600, n_features=4, random_state=0)
     >>> aligner = INNAligner(random_state=0).fit(pair.X[:500], pair.y[:500])
-    >>> aligner.score(pair.X[500:], pair.y[500:]) > 0.95
+    >>> aligner.score(pair.X[500:], pair.y[500:]) > 0.9
     True
+    >>> round(CCAAligner().fit(pair.X[:500], pair.y[:500]).score(pair.X[500:], pair.y[500:]), 2)
+    0.82
     >>> back = aligner.inverse_transform(aligner.transform(pair.X))
     >>> bool(abs(back - pair.X).max() < 1e-9)
     True
