@@ -10,6 +10,7 @@ from ._coupling import (
     AffineCoupling,
     CouplingName,
     conditioner,
+    soft_clamp,
 )
 from ._gate import GateCoupling, GateStart, Group, groups_of
 from ._linear import LearnedLinear, Linear, Permutation, Rotation
@@ -39,4 +40,5 @@ __all__ = [
     "conditioner",
     "groups_of",
     "in_precision",
+    "soft_clamp",
 ]

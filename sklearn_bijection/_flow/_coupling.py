@@ -52,7 +52,7 @@ def conditioner(
     return nn.Sequential(*layers, last)
 
 
-def soft_clamp(value: Tensor, bound: float) -> Tensor:
+def soft_clamp(value: Tensor, bound: float | Tensor) -> Tensor:
     """`value` where it is small, and never beyond `bound`: ``bound tanh(value / bound)``."""
     return bound * torch.tanh(value / bound)
 

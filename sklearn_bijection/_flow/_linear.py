@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ._chain import Invertible
+from ._coupling import soft_clamp
 
 
 class Linear(Invertible):
@@ -58,7 +59,7 @@ class LearnedLinear(Invertible):
 
     def factors(self) -> tuple[Tensor, Tensor]:
         """The unit lower and the upper triangular factor."""
-        diagonal = torch.exp(self.clamp * torch.tanh(self.log_diagonal / self.clamp))
+        diagonal = soft_clamp(self.log_diagonal, self.clamp).exp()
         eye = torch.eye(len(diagonal), dtype=diagonal.dtype, device=diagonal.device)
         lower = self.triangles.tril(-1) + eye
         return lower, self.triangles.triu(1) + torch.diag(diagonal)

@@ -17,7 +17,7 @@ from .._base import BaseAligner, all_or_nothing
 from .._compat import checks_parameters, stacklevel_of_caller
 from .._flow import Architecture, CouplingName, Invertible, Mixing
 from .._maps import AffineMap
-from .._moments import fold_moments
+from .._moments import ConstantViewError, fold_moments, require_variance
 from .._solvers import Direction
 from .._validation import check_pair
 from . import _freedom as auto
@@ -28,12 +28,10 @@ from ._map import NetworkMap, roundtrip_error
 from ._net import DivergedError, PairNet
 from ._pairs import NO_ROWS, Pairs, RawPairs, as_raw, split
 from ._start import (
-    ConstantViewError,
     Recipe,
     Start,
     affine_start,
     gated_start,
-    require_variance,
     standard_start,
 )
 from ._training import (

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.func import functional_call
 
-from .._flow import Chain, GateCoupling, GateStart, Group, groups_of
-from .._objectives import BijectionLoss
+from .._flow import Chain, GateCoupling, GateStart, Group, groups_of, soft_clamp
+from .._objectives import BijectionLoss, Images
 from .._solvers import CanonicalFrame
 from ._net import BothWays
 
@@ -61,7 +61,7 @@ class GateSettings(NamedTuple):
     def starts(self, groups: tuple[Group, ...], gain: Tensor) -> list[GateStart]:
         """Parameters of each gate, as functions of these numbers."""
         bound = LARGEST_REACH * torch.sigmoid(self.reach - np.log(LARGEST_REACH / 2))
-        reach = -bound * torch.tanh(-torch.log(gain) / bound)
+        reach = soft_clamp(torch.log(gain), bound)
         log_weight = self.sharpness.exp() * torch.log1p(1e-3 - torch.exp(2 * reach))
         return [
             GateStart(torch.zeros(stop - start), reach[start:stop], log_weight, slope, offset)
@@ -125,8 +125,7 @@ class _FoldError:
 
     def ungated(self) -> float:
         """Error of the linear map of the frame, which scales nothing."""
-        images = self.both(self.z, self.w)
-        images = images._replace(forward=self.z @ self.to_y, inverse=self.w @ self.to_x)
+        images = Images(forward=self.z @ self.to_y, inverse=self.w @ self.to_x)
         return float(self.loss(images, (self.x, self.y, self.weight)))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._flow import Architecture, Chain, GateCoupling, GateStart, Linear, groups_of
 from .._linalg import completed
 from .._maps import AffineMap
-from .._moments import PairMoments, fold_moments, fold_of
+from .._moments import PairMoments, fold_moments, fold_of, require_variance, varies
 from .._solvers import (
     CanonicalFrame,
     CCAProblem,
@@ -125,7 +125,7 @@ def gated_start(raw: RawPairs, direction: Direction, recipe: Recipe | None = Non
 
 
 def _search(raw: RawPairs, folds: tuple[PairMoments, ...], direction: Direction) -> Recipe:
-    if min(fold.n_rows for fold in folds) < _LEAST_FOLD_ROWS or not all(map(_varies, folds)):
+    if min(fold.n_rows for fold in folds) < _LEAST_FOLD_ROWS or not all(map(varies, folds)):
         return Recipe(_BLIND_SHRINKAGE, None)
     rests = all_but_one(folds)
     problems = [CCAProblem.from_moments(rest) for rest in rests]
@@ -153,30 +153,12 @@ def _gated_or_linear(
     width = gated[0].frame.width
     both = shrinkage
     if width <= _SEARCHED_WIDTH:
-        both = (choose_shrinkage(folds)[0],) * 2
+        both = (choose_shrinkage(folds, problems=[problem for _, problem in rests])[0],) * 2
     linear = _held_out(raw, rows, [solve_frame(rest, both, problem) for rest, problem in rests])
     fitted = fit_gates(gated)
     if fitted.error < ungated_error(linear):
         return Recipe(shrinkage, fitted.settings)
     return Recipe(both, None)
-
-
-class ConstantViewError(ValueError):
-    """All rows of a view are equal."""
-
-
-def require_variance(moments: PairMoments) -> None:
-    """Raise an error that names a view whose rows are all equal."""
-    for name, view in (("X", moments.x), ("y", moments.y)):
-        if view.is_constant(moments.weight):
-            raise ConstantViewError(
-                f"{name} has no variance: its {moments.n_rows} row(s) are all equal. "
-                "An aligner needs rows that differ from one another in both spaces."
-            )
-
-
-def _varies(fold: PairMoments) -> bool:
-    return not (fold.x.is_constant(fold.weight) or fold.y.is_constant(fold.weight))
 
 
 def _held_out(
@@ -197,7 +179,6 @@ def _some_of_each_fold(raw: RawPairs) -> list[NDArray[np.intp]]:
     """Places of at most `_FOLD_ROWS` rows of each fold, spread over all that take part."""
     step = max(1, len(raw) // (4 * _N_FOLDS * _FOLD_ROWS))
     rows = raw.rows[::step]
-    rows = rows[raw.weight[rows] > 0]
     fold = fold_of(raw.X[rows], raw.y[rows], _N_FOLDS)
     return [rows[fold == i][:_FOLD_ROWS] for i in range(_N_FOLDS)]
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import BaseAligner, all_or_nothing
 from .._compat import checks_parameters
-from .._moments import MomentSum, PairMoments, fold_moments
+from .._moments import MomentSum, PairMoments, fold_moments, require_variance
 from .._validation import Pair, check_pair
 
 if TYPE_CHECKING:
@@ -178,12 +178,7 @@ class MomentAligner(BaseAligner):
         empty = PairMoments.empty(self.n_features_in_, self.n_targets_)
         folds = tuple(fold.moments() or empty for fold in self._sums)
         whole = PairMoments.merge_all(folds)
-        for name, view in (("X", whole.x), ("y", whole.y)):
-            if view.is_constant(whole.weight):
-                raise ValueError(
-                    f"{name} has no variance: its {whole.n_rows} row(s) are all equal. "
-                    "An aligner needs rows that differ from one another in both spaces."
-                )
+        require_variance(whole)
         return self._solve(whole, folds, **self._settings)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from ._cca import CCAProblem, CCASolution, Direction, ShrinkagePath, solve_cca
 from ._frame import Basis, CanonicalFrame, Standard, solve_frame
 from ._procrustes import ProcrustesSolution, solve_procrustes
-from ._ridge import all_but_one, ridge_shrinkage
-from ._shrinkage import choose_shrinkage, oas_shrinkage, resolve_shrinkage
+from ._ridge import ridge_shrinkage
+from ._shrinkage import all_but_one, choose_shrinkage, oas_shrinkage, resolve_shrinkage
 
 __all__ = [
     "Basis",

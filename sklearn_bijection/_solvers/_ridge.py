@@ -9,6 +9,7 @@ import numpy as np
 
 from .._moments import PairMoments
 from ._cca import Array, Axes, view_axes
+from ._shrinkage import all_but_one
 
 #: Shrinkage intensities that are tried. Between folds of one size nothing is gained from a finer grid.
 RIDGE_GRID = np.concatenate(([0.0], np.geomspace(1e-4, 0.95, 40)))
@@ -58,11 +59,6 @@ class RidgeFold:
         shrunk = (1 - shrinkage) * self.variances + shrinkage * self.variances.mean()
         gain = (1 - shrinkage) / shrunk
         return float(gain @ self.quadratic @ gain - 2 * self.linear @ gain + self.total)
-
-
-def all_but_one(folds: tuple[PairMoments, ...]) -> list[PairMoments]:
-    """Moments of the rest of the rows, for each fold."""
-    return [PairMoments.merge_all(folds[:i] + folds[i + 1 :]) for i in range(len(folds))]
 
 
 def ridge_shrinkage(folds: tuple[PairMoments, ...], axes: Sequence[Axes] | None = None) -> float:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from .._linalg import gram_svd
-from .._moments import PairMoments
+from .._moments import PairMoments, varies
 from ._cca import Array, Axes, CCAProblem, Direction, ShrinkagePath, gains
 
 #: Intensities that the search walks along before it refines the best of them.
@@ -57,11 +57,11 @@ class HeldOutFold:
     total_y: float
 
     @classmethod
-    def split(
-        cls, train: PairMoments, test: PairMoments, explained_variance: float | None
-    ) -> HeldOutFold:
-        """Prepare `test` to be predicted from `train`; both are in the same units."""
-        problem = CCAProblem.from_moments(train, explained_variance)
+    def split(cls, train: PairMoments, test: PairMoments, problem: CCAProblem) -> HeldOutFold:
+        """Prepare `test` to be predicted from `train`, of which the problem was made.
+
+        Both are in the same units.
+        """
         step_x = (test.x.mean - train.x.mean) / train.x.unit
         step_y = (test.y.mean - train.y.mean) / train.y.unit
         about = np.sqrt(test.weight)
@@ -114,7 +114,7 @@ def resolve_shrinkage(
     """
     if isinstance(shrinkage, tuple):
         return shrinkage, None
-    if shrinkage == "auto" and all(_varies(fold) for fold in folds):
+    if shrinkage == "auto" and all(map(varies, folds)):
         best, path = choose_shrinkage(
             folds,
             n_components=n_components,
@@ -126,9 +126,9 @@ def resolve_shrinkage(
     return (oas_shrinkage(problem.x, weight), oas_shrinkage(problem.y, weight)), None
 
 
-def _varies(fold: PairMoments) -> bool:
-    weight = fold.weight
-    return weight > 0 and not (fold.x.is_constant(weight) or fold.y.is_constant(weight))
+def all_but_one(folds: tuple[PairMoments, ...]) -> list[PairMoments]:
+    """Moments of the rest of the rows, for each fold."""
+    return [PairMoments.merge_all(folds[:i] + folds[i + 1 :]) for i in range(len(folds))]
 
 
 def choose_shrinkage(
@@ -137,6 +137,7 @@ def choose_shrinkage(
     n_components: int | None = None,
     direction: Direction = "symmetric",
     explained_variance: float | None = None,
+    problems: Sequence[CCAProblem] | None = None,
 ) -> tuple[float, ShrinkagePath]:
     """Cross-validate one shrinkage for both views on the moments alone.
 
@@ -154,6 +155,8 @@ def choose_shrinkage(
         Which error decides: that of y, that of x, or the sum of both.
     explained_variance : float, default=None
         Share of each view's variance that the map will keep.
+    problems : sequence of CCAProblem, default=None
+        Made from the rest of each fold, if they are there already.
 
     Returns
     -------
@@ -162,12 +165,10 @@ def choose_shrinkage(
     """
     whole = PairMoments.merge_all(folds)
     folds = tuple(fold.in_units(whole.x.unit, whole.y.unit) for fold in folds)
-    splits = [
-        HeldOutFold.split(
-            PairMoments.merge_all(folds[:i] + folds[i + 1 :]), test, explained_variance
-        )
-        for i, test in enumerate(folds)
-    ]
+    rests = all_but_one(folds)
+    if problems is None:
+        problems = [CCAProblem.from_moments(rest, explained_variance) for rest in rests]
+    splits = list(map(HeldOutFold.split, rests, folds, problems))
     totals = np.array([(split.total_y, split.total_x) for split in splits]).sum(axis=0)
 
     def errors(shrinkage: float) -> Array:
