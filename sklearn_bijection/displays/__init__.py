@@ -2,5 +2,6 @@
 
 from ._alignment import AlignmentDisplay
 from ._comparison import ComparisonDisplay
+from ._layers import LayerDisplay
 
-__all__ = ["AlignmentDisplay", "ComparisonDisplay"]
+__all__ = ["AlignmentDisplay", "ComparisonDisplay", "LayerDisplay"]

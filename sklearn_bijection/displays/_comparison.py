@@ -16,6 +16,7 @@ from ._figure import (
     Direction,
     FigureDisplay,
     add_legend,
+    brief,
     figure_of,
     two_axes,
 )
@@ -149,23 +150,19 @@ def _draw_lane(
     mean, colour = float(values.mean()), way.colour
     if mean < edge:
         ax.plot(edge, height, "<", color=colour, markersize=8, clip_on=False)
-        _write(ax, _brief(mean), (edge, height), colour)
+        _write(ax, brief(mean), (edge, height), colour)
         return
     ax.plot(
         values, np.full(len(values), height), way.marker, color=colour, alpha=0.35, markersize=4
     )
     ax.plot([values.min(), values.max()], [height, height], color=colour, linewidth=1.5)
     ax.plot(mean, height, way.marker, color=colour, markersize=7, markeredgecolor="white")
-    _write(ax, _brief(mean), (float(values.max()), height), colour)
-
-
-def _brief(value: float) -> str:
-    return f"{value:{'z.3f' if value > -10 else ',.0f' if value > -1e6 else '.1e'}}"
+    _write(ax, brief(mean), (float(values.max()), height), colour)
 
 
 def _write(ax: Axes, text: str, place: tuple[float, float], colour: str) -> None:
     ax.annotate(
-        text.replace("-", "\N{MINUS SIGN}"),
+        text,
         place,
         (8, 0),
         textcoords="offset points",

@@ -1,4 +1,4 @@
-"""What both displays share: figures that leave pyplot alone, and colours that all eyes can part."""
+"""What the displays share: figures that leave pyplot alone, and colours that all eyes can part."""
 
 from __future__ import annotations
 
@@ -62,6 +62,12 @@ def two_axes(
 def figure_of(ax: Axes) -> Figure:
     """Return the whole figure, also for axes in a part of it."""
     return ax.figure.figure
+
+
+def brief(value: float, digits: int = 3) -> str:
+    """Write a score beside its mark, with a proper minus sign."""
+    form = f"z.{digits}f" if value > -10 else ",.0f" if value > -1e6 else ".1e"
+    return f"{value:{form}}".replace("-", "\N{MINUS SIGN}")
 
 
 def add_legend(axes: Sequence[Axes], *, outside: bool) -> None:

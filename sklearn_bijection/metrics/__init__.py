@@ -15,6 +15,8 @@ from ._errors import (
     relative_error,
     roundtrip_error,
 )
+from ._layer_comparison import LayerComparison
+from ._layers import compare_layers
 from ._report import AlignmentReport, alignment_report
 from ._retrieval import RetrievalScores, retrieval_scores
 from ._scorers import forward_r2, inverse_r2, retrieval, symmetric_r2
@@ -22,10 +24,12 @@ from ._scorers import forward_r2, inverse_r2, retrieval, symmetric_r2
 __all__ = [
     "AlignmentReport",
     "Comparison",
+    "LayerComparison",
     "RetrievalScores",
     "SplitResult",
     "alignment_report",
     "compare_aligners",
+    "compare_layers",
     "forward_r2",
     "inverse_r2",
     "inverse_roundtrip_error",

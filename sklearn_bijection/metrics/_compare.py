@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from numbers import Integral
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import KFold, check_cv
-from sklearn.utils.parallel import Parallel, delayed
-from tqdm import tqdm
+from sklearn.utils.parallel import delayed
 
 from ._comparison import Comparison, SplitResult
-from ._pairs import as_columns, check_row_counts
+from ._folds import Split, run, splits, take_rows
+from ._pairs import as_columns, check_maps_both_ways, check_row_counts
 from ._report import alignment_report
 from ._retrieval import Similarity
-
-Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 class MeanPredictor(BaseEstimator):
@@ -130,16 +126,14 @@ def compare_aligners(
     check_row_counts(X, y)
     X, y = (side if hasattr(side, "shape") else np.asarray(side) for side in (X, y))
     entrants = {**_checked(aligners, baselines), **(_baselines(X, y) if baselines else {})}
-    splits = list(_splits(cv, X, y, random_state))
+    folds = splits(cv, X, y, random_state)
     jobs = (
         delayed(_judge)(name, aligner, X, y, number, split, similarity)
         for name, aligner in entrants.items()
-        for number, split in enumerate(splits)
+        for number, split in enumerate(folds)
     )
-    results = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-    total = len(entrants) * len(splits)
-    bar = tqdm(results, "comparing", total, unit="fit", disable=not progress)
-    return Comparison(tuple(bar))
+    total = len(entrants) * len(folds)
+    return Comparison(tuple(run(jobs, total, "comparing", n_jobs=n_jobs, progress=progress)))
 
 
 def _checked(aligners: Mapping[str, Any], baselines: bool) -> Mapping[str, Any]:
@@ -152,11 +146,7 @@ def _checked(aligners: Mapping[str, Any], baselines: bool) -> Mapping[str, Any]:
             "Choose another name or pass baselines=False."
         )
     for name, aligner in aligners.items():
-        if not (hasattr(aligner, "transform") and hasattr(aligner, "inverse_transform")):
-            raise TypeError(
-                f"aligners[{name!r}] is {aligner!r}, which lacks transform or inverse_transform. "
-                "Pass an estimator that maps both ways."
-            )
+        check_maps_both_ways(aligner, f"aligners[{name!r}]")
     return aligners
 
 
@@ -165,26 +155,18 @@ def _baselines(X: Any, y: Any) -> dict[str, Any]:
     return {"mean": MeanPredictor(), **({"identity": IdentityMap()} if same else {})}
 
 
-def _splits(cv: Any, X: Any, y: Any, random_state: Any) -> Iterator[Split]:
-    if isinstance(cv, Integral):
-        cv = KFold(int(cv), shuffle=True, random_state=random_state)
-    yield from check_cv(cv).split(X, y)
-
-
-def _rows(array: Any, index: NDArray[np.intp]) -> Any:
-    return array.iloc[index] if hasattr(array, "iloc") else array[index]
-
-
 def _judge(
     name: str, aligner: Any, X: Any, y: Any, number: int, split: Split, similarity: Similarity
 ) -> SplitResult:
     train, test = split
     try:
-        model, source, target = clone(aligner), _rows(X, train), _rows(y, train)
+        model, source, target = clone(aligner), take_rows(X, train), take_rows(y, train)
         start = time.perf_counter()
         model.fit(source, target)
         seconds = time.perf_counter() - start
-        report = alignment_report(model, _rows(X, test), _rows(y, test), similarity=similarity)
+        report = alignment_report(
+            model, take_rows(X, test), take_rows(y, test), similarity=similarity
+        )
     except Exception as error:
         error.add_note(f"Raised by the aligner {name!r} on split {number}.")
         raise

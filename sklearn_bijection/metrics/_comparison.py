@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -14,12 +12,11 @@ import numpy as np
 
 from .._compat import require
 from ._report import AlignmentReport
+from ._tables import aligned, as_csv, number_format
 
 
 def _score(mean: float, std: float) -> str:
-    digits = 3 if abs(mean) < 10 else 1
-    # Beyond six digits before the point a column would grow out of the table.
-    form = f"z.{digits}f" if abs(mean) < 1e6 else ".1e"
+    form = number_format(mean)
     return f"{mean:{form}}±{f'{std:{form}}'.removeprefix('0')}"
 
 
@@ -164,25 +161,16 @@ class Comparison(Sequence[dict[str, Any]]):
         path : str or path-like
             File to write; an existing one is replaced.
         """
-        text = io.StringIO()
-        writer = csv.DictWriter(text, list(self.rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows)
-        Path(path).write_text(text.getvalue(), encoding="utf-8")
+        Path(path).write_text(as_csv(self.rows), encoding="utf-8")
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.names)}: {len(self)} rows>"
 
     def __str__(self) -> str:
         cells = [["aligner", *_COLUMNS], *([name, *self._cells(name)] for name in self.names)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
-            for row in cells
-        ]
         count = len({result.split for result in self.results})
         legend = _LEGEND.format("1 split" if count == 1 else f"{count} splits")
-        return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:], "", legend])
+        return "\n".join([*aligned(cells), "", legend])
 
     def _cells(self, aligner: str) -> Iterator[str]:
         for names, form in _COLUMNS.values():

@@ -58,6 +58,15 @@ def walk_there(aligner: Aligner, X: Any) -> Any:
         return aligner.transform(X)
 
 
+def check_maps_both_ways(aligner: Any, name: str) -> None:
+    """Raise a TypeError unless `aligner` has a way there and a way back."""
+    if not (hasattr(aligner, "transform") and hasattr(aligner, "inverse_transform")):
+        raise TypeError(
+            f"{name} is {aligner!r}, which lacks transform or inverse_transform. "
+            "Pass an estimator that maps both ways."
+        )
+
+
 def check_row_counts(X: Any, y: Any) -> None:
     """Raise a ValueError unless `X` and `y` have equally many rows."""
     counts = [array.shape[0] if hasattr(array, "shape") else len(array) for array in (X, y)]
