@@ -37,10 +37,11 @@ from ._map import NetworkMap
 from ._pairs import RawPairs
 
 _N_FOLDS = 3
-_FOLD_ROWS = 200
+_HELD_OUT_ROWS = 600
 _LEAST_FOLD_ROWS = 8
 
-#: Widest pair for which the best linear start is searched for too: that takes some twenty decompositions.
+#: Widest pair that is judged on every fold, and for which the best linear start is searched for too: a
+#: decomposition of 4,096 columns takes a minute, and all of that takes some thirty.
 _SEARCHED_WIDTH = 1024
 
 #: For rows too few to find a penalty by.
@@ -125,9 +126,11 @@ def gated_start(raw: RawPairs, direction: Direction, recipe: Recipe | None = Non
 
 
 def _search(raw: RawPairs, folds: tuple[PairMoments, ...], direction: Direction) -> Recipe:
+    """Penalties and gates, unless the best linear start errs less on the same held-out rows."""
     if min(fold.n_rows for fold in folds) < _LEAST_FOLD_ROWS or not all(map(varies, folds)):
         return Recipe(_BLIND_SHRINKAGE, None)
-    rests = all_but_one(folds)
+    wide = max(raw.X.shape[1], raw.y.shape[1]) > _SEARCHED_WIDTH
+    rests = all_but_one(folds)[: 1 if wide else _N_FOLDS]
     problems = [CCAProblem.from_moments(rest) for rest in rests]
     swapped = tuple(fold.swap() for fold in folds)
     shrinkage = (
@@ -136,29 +139,25 @@ def _search(raw: RawPairs, folds: tuple[PairMoments, ...], direction: Direction)
     )
     if direction != "symmetric":
         return Recipe(shrinkage, None)
-    return _gated_or_linear(raw, folds, list(zip(rests, problems, strict=True)), shrinkage)
-
-
-def _gated_or_linear(
-    raw: RawPairs,
-    folds: tuple[PairMoments, ...],
-    rests: list[tuple[PairMoments, CCAProblem]],
-    shrinkage: tuple[float, float],
-) -> Recipe:
-    """The gated start, unless the best linear one errs less on the same held-out rows."""
-    rows = _some_of_each_fold(raw)
-    gated = _held_out(raw, rows, [solve_frame(rest, shrinkage, problem) for rest, problem in rests])
+    rows = _some_of_each_fold(raw, len(rests))
+    gated = _held_out(raw, rows, _frames(rests, problems, shrinkage))
     if not fit_for_gates(gated):
         return Recipe(shrinkage, None)
-    width = gated[0].frame.width
-    both = shrinkage
-    if width <= _SEARCHED_WIDTH:
-        both = (choose_shrinkage(folds, problems=[problem for _, problem in rests])[0],) * 2
-    linear = _held_out(raw, rows, [solve_frame(rest, both, problem) for rest, problem in rests])
+    linear, both = gated, shrinkage
+    if not wide:
+        both = (choose_shrinkage(folds, problems=problems)[0],) * 2
+        linear = _held_out(raw, rows, _frames(rests, problems, both))
     fitted = fit_gates(gated)
     if fitted.error < ungated_error(linear):
         return Recipe(shrinkage, fitted.settings)
     return Recipe(both, None)
+
+
+def _frames(
+    rests: list[PairMoments], problems: list[CCAProblem], shrinkage: tuple[float, float]
+) -> list[CanonicalFrame]:
+    """Frames of the rest of each fold."""
+    return [solve_frame(r, shrinkage, p) for r, p in zip(rests, problems, strict=True)]
 
 
 def _held_out(
@@ -175,12 +174,13 @@ def _held_out(
     return found
 
 
-def _some_of_each_fold(raw: RawPairs) -> list[NDArray[np.intp]]:
-    """Places of at most `_FOLD_ROWS` rows of each fold, spread over all that take part."""
-    step = max(1, len(raw) // (4 * _N_FOLDS * _FOLD_ROWS))
+def _some_of_each_fold(raw: RawPairs, n_folds: int) -> list[NDArray[np.intp]]:
+    """Places of at most `_HELD_OUT_ROWS` rows of the first folds, spread over all that take part."""
+    most = _HELD_OUT_ROWS // n_folds
+    step = max(1, len(raw) // (4 * _N_FOLDS * most))
     rows = raw.rows[::step]
     fold = fold_of(raw.X[rows], raw.y[rows], _N_FOLDS)
-    return [rows[fold == i][:_FOLD_ROWS] for i in range(_N_FOLDS)]
+    return [rows[fold == i][:most] for i in range(n_folds)]
 
 
 def _gated(frame: CanonicalFrame, recipe: Recipe) -> Start:
