@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from _judging import Split
+from sklearn.decomposition import PCA
 
 from sklearn_bijection._flow import Architecture, Chain
 from sklearn_bijection.metrics import r2
@@ -80,3 +81,21 @@ def _local_gain(fitted: Any, rows: Array, length: float) -> float:
     steps *= length / _norms(steps)[:, np.newaxis]
     moved = fitted.inverse_transform(rows + steps) - fitted.inverse_transform(rows)
     return float(np.sqrt((_norms(moved) ** 2).mean()) / length)
+
+
+def mixtures(pair: tuple[Array, Array], n_rows: int, width: int) -> tuple[Array, Array]:
+    """Many rows: of the leading directions of real ones, mixed two by two, y bent by a tanh."""
+    rng = np.random.default_rng(0)
+    X, y = (PCA(width, random_state=0).fit_transform(a) for a in pair)
+    i, j = rng.integers(len(X), size=(2, n_rows))
+    share = rng.uniform(size=(n_rows, 1))
+    X, y = (share * a[i] + (1 - share) * a[j] for a in (X, y))
+    return X.astype(np.float32), np.tanh(1.5 * y).astype(np.float32)
+
+
+def widened(pair: tuple[Array, Array], width: int) -> tuple[Array, Array]:
+    """Many columns: random features of real rows, tanh of random sums."""
+    rng = np.random.default_rng(0)
+    wide = (np.tanh(a @ (0.1 * rng.normal(size=(a.shape[1], width)))) for a in pair)
+    X, y = (a.astype(np.float32) for a in wide)
+    return X, y

@@ -23,7 +23,7 @@ from _judging import (
     scores,
 )
 from _peers import PEERS, WarmFlow
-from _probes import images_of, measures
+from _probes import images_of, measures, mixtures, widened
 from _published import recipes
 from _report import NOT_INSTALLED
 from sklearn.decomposition import PCA
@@ -160,6 +160,26 @@ def run_rome(setup: Setup) -> Iterator[Record]:
                 where = f"width {rows.shape[1]}, {size:,} training rows"
                 for name, aligner in setup.closed_and_inn().items():
                     yield judge(where, name, aligner, split, split=seed)
+
+
+def run_sizes(setup: Setup) -> Iterator[Record]:
+    """The ends of the range: two columns, very many columns, very many rows."""
+    quick = setup.epochs is not None
+    narrow = PCA(2, random_state=0).fit_transform(setup.pair[0])[:625]
+    cases = {
+        "two columns": ((narrow, images_of(narrow)), True),
+        "very many rows": (
+            mixtures(setup.pair, 12_500 if quick else 1_250_000, 16 if quick else 64),
+            True,
+        ),
+        "very many columns": (widened(setup.pair, 64 if quick else 4096), False),
+    }
+    for name, (pair, trained) in cases.items():
+        split = Split.draw(*pair, 0)
+        where = f"{name}: {split.X.shape} -> {split.y.shape}"
+        network = {INN: setup.inn()} if trained else {START: setup.inn(max_epochs=0)}
+        for who, aligner in {CCA: CCAAligner(), **network}.items():
+            yield judge(where, who, aligner, split)
 
 
 def run_norms(setup: Setup) -> Iterator[Record]:

@@ -7,6 +7,7 @@ Usage: ``python benchmarks/inn_quality.py [SECTION ...]``, and ``--help`` for th
 * ``seeds``: five values of `random_state` on the same rows.
 * ``layers``: hidden states of two models, each layer of the one with the same layer of the other.
 * ``rome``: y = g(X) for real X and a frozen random invertible network g; a learning curve.
+* ``sizes``: two columns (y = g(X) as in ``rome``), 4,096 columns (the start alone), a million rows.
 * ``norms``: how the map tells rows of y from images of rows of X.
 * ``published``: beside the recipe of Ren et al. (2023), and the same with its faults mended.
 * ``peers``: beside flows of FrEIA and zuko with as many parameters, trained alike.
@@ -45,6 +46,7 @@ from _sections import (
     run_published,
     run_rome,
     run_seeds,
+    run_sizes,
     sizes_that_fit,
 )
 from shrinkage import load
@@ -81,6 +83,7 @@ SECTIONS: dict[str, tuple[Run, Show]] = {
     "seeds": (run_seeds, summary),
     "layers": (run_layers, compared),
     "rome": (run_rome, partial(compared, errors=True)),
+    "sizes": (run_sizes, summary),
     "norms": (run_norms, side_by_side),
     "published": (run_published, partial(summary, errors=True)),
     "peers": (run_peers, partial(summary, extras=("parameters",))),
