@@ -1,5 +1,6 @@
 """Pairs and tolerances that the tests share."""
 
+import os
 import pickle
 
 import joblib
@@ -8,6 +9,9 @@ import pytest
 import skops.io
 
 from sklearn_bijection import CCAAligner, ProcrustesAligner
+
+# Before any test imports transformers: what it would look for on the hub is a mistake.
+os.environ["HF_HUB_OFFLINE"] = "1"
 
 #: Every closed form, in every direction and with every way to shrink.
 ALIGNERS = {

@@ -31,6 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "metrics": {"_compat", "_validation", "_moments", "_solvers", "_linalg"},
     "displays": {"metrics", "_compat"},
     "datasets": set(),
+    "huggingface": {"_compat", "metrics"},
     ROOT: {"_inn", "_linear", "metrics", "displays", "datasets"},
     "_cli": {ROOT, "metrics", "displays", "datasets", "_compat"},
     "__main__": {"_cli"},

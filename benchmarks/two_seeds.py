@@ -1,0 +1,156 @@
+"""Align two models that were trained from different seeds: layer by layer, and stitched into one.
+
+Usage: ``python benchmarks/minibert.py FOLDER`` makes the models, then ``python benchmarks/two_seeds.py
+FOLDER``; ``--help`` for the options. ``--models A B`` takes any two encoders that share a tokenizer, such
+as ``google/multiberts-seed_0 google/multiberts-seed_1`` where there is a hub.
+
+* *Layers*: held-out R² of `CCAAligner` from every layer of the one to every layer of the other, on the
+  packaged sentences, mean over tokens; and of the two untrained models, which is the control: what two
+  networks share that have learned nothing.
+* *Stitching*: the lower layers of the first model up to a layer, an aligner fitted to tokens, the layers of
+  the second from there on with its head. Masked-language loss on held-out sentences, in nats, beside both
+  models as they are.
+"""
+
+import argparse
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import numpy as np
+import torch
+from _report import describe, environment, table, write_json
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+from sklearn_bijection import CCAAligner, INNAligner, ProcrustesAligner
+from sklearn_bijection.datasets import load_sentence_pair
+from sklearn_bijection.huggingface import (
+    compare_layers,
+    extract_hidden_states,
+    masked_lm_loss,
+    stitch,
+)
+
+ALIGNERS: dict[str, Any] = {
+    "CCAAligner()": CCAAligner(),
+    "CCAAligner(direction='forward')": CCAAligner(direction="forward"),
+    "ProcrustesAligner()": ProcrustesAligner(),
+    "INNAligner(max_epochs=0)": INNAligner(max_epochs=0, random_state=0),
+    "INNAligner()": INNAligner(random_state=0),
+}
+
+
+class TrainingMean:
+    """The control of stitching: every token becomes the mean token of the second model."""
+
+    def fit(self, X: Any, y: Any) -> "TrainingMean":
+        """Remember the mean."""
+        self.mean_ = torch.from_numpy(np.mean(y, axis=0))
+        return self
+
+    def to_torch(self, dtype: torch.dtype) -> torch.nn.Module:
+        """A module that answers with it."""
+        width = len(self.mean_)
+        layer = torch.nn.Linear(width, width)
+        torch.nn.init.zeros_(layer.weight)
+        with torch.no_grad():
+            layer.bias.copy_(self.mean_)
+        return layer.to(dtype)
+
+
+def states_of(model: str, texts: Sequence[str], **options: Any) -> Any:
+    """Hidden states, with a bar."""
+    return extract_hidden_states(model, texts, **options)
+
+
+def layers(pairs: dict[str, tuple[str, str]], texts: Sequence[str], cv: int) -> dict[str, Any]:
+    """R² of every layer to every layer, for each pair of models."""
+    found = {}
+    for name, models in pairs.items():
+        stacks = [states_of(model, texts) for model in models]
+        found[name] = compare_layers(*stacks, CCAAligner(), cv=cv)
+        print(f"\n{name}: {models[0]}, {models[1]}\n{found[name]}", flush=True)
+    return found
+
+
+def stitched(
+    models: tuple[str, str], train: Sequence[str], test: Sequence[str], n_tokens: int
+) -> Iterator[dict[str, Any]]:
+    """Losses of both models, and of what comes of them by each aligner at each layer."""
+    tokenizer = AutoTokenizer.from_pretrained(models[0])
+    live = [AutoModelForMaskedLM.from_pretrained(model) for model in models]
+
+    def loss(model: Any) -> float:
+        return masked_lm_loss(model, test, tokenizer=tokenizer, progress=False)
+
+    for name, model in zip(("the first model", "the second model"), live, strict=True):
+        yield {"name": name, "layer": "", "loss": loss(model)}
+    rows = [states_of(model, train, tokenizer=tokenizer, pooling="tokens") for model in live]
+    X, y = rows[0].pair(rows[1])
+    # Layers of one token are rows of one text: what is left out is left out for all.
+    chosen = np.random.default_rng(0).permutation(X.shape[1])[:n_tokens]
+    for layer in range(len(X)):
+        for name, aligner in {"training mean": TrainingMean(), **ALIGNERS}.items():
+            aligner.fit(X[layer, chosen], y[layer, chosen])
+            model = stitch(*live, layer, layer, aligner)
+            yield {"name": name, "layer": layer, "loss": loss(model)}
+
+
+def show(records: Sequence[dict[str, Any]]) -> str:
+    """One row for each model or aligner, one column for each layer."""
+    depth = sorted({r["layer"] for r in records if r["layer"] != ""})
+    by_name: dict[str, dict[Any, float]] = {}
+    for record in records:
+        by_name.setdefault(record["name"], {})[record["layer"]] = record["loss"]
+    rows = [
+        (name, *(f"{found.get(key, np.nan):.3f}" if key in found else "" for key in ("", *depth)))
+        for name, found in by_name.items()
+    ]
+    title = "Masked-language loss on held-out sentences, in nats"
+    return table(title, ("", "alone", *(f"stitched at {layer}" for layer in depth)), rows)
+
+
+def parse() -> argparse.Namespace:
+    """Read the options."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    add = parser.add_argument
+    add("folder", type=Path, nargs="?", help="what minibert.py wrote")
+    add("--models", nargs=2, metavar="MODEL", help="two others, without a control")
+    add("--texts", type=int, default=2500, help="packaged sentences to be used (2500)")
+    add("--tokens", type=int, default=20_000, help="an aligner is fitted to (20000)")
+    add("--cv", type=int, default=5, help="splits of the layers (5)")
+    add("--picture", type=Path, help="file to draw the layers to")
+    add("--json", type=Path, help="file to write all figures to")
+    options = parser.parse_args()
+    if (options.folder is None) == (options.models is None):
+        parser.error("pass the folder that minibert.py wrote, or --models")
+    return options
+
+
+def main() -> None:
+    """Compare, then stitch."""
+    options = parse()
+    facts = environment()
+    print(describe(facts))
+    folder = options.folder
+    pairs = {"trained": tuple(options.models or (f"{folder}/seed0", f"{folder}/seed1"))}
+    if folder:
+        pairs["untrained"] = (f"{folder}/untrained0", f"{folder}/untrained1")
+    texts = load_sentence_pair().sentences[: options.texts]
+    compared = layers(pairs, texts, options.cv)
+    if options.picture:
+        from sklearn_bijection.displays import LayerDisplay
+
+        LayerDisplay.from_comparison(compared["trained"]).figure_.savefig(options.picture)
+    cut = len(texts) * 4 // 5
+    records = list(stitched(pairs["trained"], texts[:cut], texts[cut:], options.tokens))
+    print(show(records), flush=True)
+    figures = {name: found.rows for name, found in compared.items()}
+    write_json(options.json, {"environment": facts, "layers": figures, "stitching": records})
+
+
+if __name__ == "__main__":
+    main()
