@@ -12,9 +12,10 @@ from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 from tqdm import tqdm
 
+from ._choices import Layers, check_batch_size, choose_layers, floating
 from ._encode import Batch, encode
 from ._source import Source, at_rest, open_source
-from ._states import Layers, ask, check_batch_size, choose_layers, floating, precise
+from ._states import ask, precise
 from ._texts import read_texts
 
 Reduce: TypeAlias = Callable[[Tensor, Tensor], Tensor]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._identity import Stamp, stamp_of
 from ._source import Source, open_source
 from ._texts import Text
-
-Stamp = tuple[tuple[str, int, int], ...]
 
 
 class StateCache:
@@ -78,19 +75,6 @@ def clear_cache() -> None:
 def opened(model: str, tokenizer: str | None) -> Source:
     """A model by name, loaded once for all clones of an extractor."""
     return _opened(model, tokenizer, (stamp_of(model), stamp_of(tokenizer or model)))
-
-
-def stamp_of(name: str) -> Stamp:
-    """What a local folder holds, with times and sizes, so that new weights are not taken for old ones."""
-    folder = Path(name)
-    if not folder.is_dir():
-        return ()
-    files = sorted(file for file in folder.iterdir() if file.is_file())
-    return tuple((file.name, *_time_and_size(file.stat())) for file in files)
-
-
-def _time_and_size(stat: os.stat_result) -> tuple[int, int]:
-    return stat.st_mtime_ns, stat.st_size
 
 
 @lru_cache(maxsize=2)

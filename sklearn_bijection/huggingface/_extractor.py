@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 import warnings
 from collections.abc import Hashable
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -15,10 +13,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, check_memory
 
-from ._cache import CACHE, opened, stamp_of
-from ._pooling import BY_TOKEN, POOLS, Pooling, check_pooling, name_of
-from ._source import Source, open_source
-from ._states import choose_layer, digest_of, extract_hidden_states
+from ._cache import CACHE, opened
+from ._choices import choose_layer
+from ._identity import model_identity, pooling_identity, stamp_of, tokenizer_identity
+from ._pooling import BY_TOKEN, POOLS, Pooling, check_pooling
+from ._source import Source, body_of, open_source
+from ._states import extract_hidden_states
 from ._texts import Text, read_texts
 
 
@@ -235,11 +235,11 @@ class HiddenStateExtractor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         if self._named:
             model: Hashable = (os.fspath(self.model), stamp_of(os.fspath(self.model)))
         else:
-            model = digest_of(self.model)
+            model = model_identity(body_of(self.model))
         return (
             model,
-            _identity_of(self.tokenizer),
-            name_of(self.pooling),
+            tokenizer_identity(self.tokenizer),
+            pooling_identity(self.pooling),
             self.max_length,
             np.dtype(self.dtype).name,
         )
@@ -283,23 +283,6 @@ class HiddenStateExtractor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True
         return tags
-
-
-def _identity_of(tokenizer: Any) -> Hashable:
-    """What tells one tokenizer from another: a name, or of a live one its words and what it does."""
-    if tokenizer is None:
-        return None
-    if isinstance(tokenizer, str | os.PathLike):
-        return os.fspath(tokenizer), stamp_of(os.fspath(tokenizer))
-    if tokenizer.is_fast:
-        rules = json.loads(tokenizer.backend_tokenizer.to_str())
-        # What was asked of it last, and not what it is.
-        rules = {name: rules[name] for name in rules if name not in ("truncation", "padding")}
-    else:
-        rules = tokenizer.get_vocab()
-    names = ("special_tokens_map", "model_input_names", "model_max_length", "truncation_side")
-    known = (type(tokenizer).__name__, rules, [getattr(tokenizer, name) for name in names])
-    return blake2b(repr(known).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _all_states(key: Hashable, texts: list[Text], extractor: HiddenStateExtractor) -> NDArray[Any]:

@@ -11,9 +11,9 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 from tqdm import tqdm
 
+from ._choices import check_batch_size
 from ._encode import Encoded, encode
 from ._source import at_rest, load_with_head, open_source
-from ._states import check_batch_size
 from ._texts import read_texts
 
 _NOT_ASKED = -100

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
-from hashlib import blake2b
-from types import FunctionType
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -167,28 +164,6 @@ def rows_for(pooling: Pooling, encoded: Encoded) -> Rows:
         return WordRows(encoded)
     pool = pooling if callable(pooling) else POOLS[pooling]
     return TextRows(pool, len(encoded.lengths))
-
-
-def name_of(pooling: Pooling) -> str:
-    """What tells a pooling from others, of callables too: two lambdas have one name."""
-    if isinstance(pooling, str):
-        return pooling
-    parts: list[object] = [pooling]
-    if isinstance(pooling, FunctionType):
-        code, cells = pooling.__code__, pooling.__closure__ or ()
-        parts = [code.co_code, code.co_names, code.co_consts, pooling.__defaults__]
-        parts += [pooling.__kwdefaults__, *(cell.cell_contents for cell in cells)]
-    found = blake2b(digest_size=8)
-    for part in parts:
-        found.update(_content(part))
-    return f"{getattr(pooling, '__qualname__', type(pooling).__name__)} {found.hexdigest()}"
-
-
-def _content(part: object) -> bytes:
-    try:
-        return pickle.dumps(part)
-    except Exception:  # An address tells too much apart, never too little.
-        return repr(part).encode()
 
 
 def check_pooling(pooling: object) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from hashlib import blake2b
 from itertools import chain
-from numbers import Integral
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,14 +13,14 @@ from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 from tqdm import tqdm
 
+from ._choices import Layers, check_batch_size, choose_layers, floating
 from ._encode import Batch, Encoded, encode
 from ._file import StatesFile
-from ._pooling import BY_TOKEN, Pooling, Rows, check_pooling, name_of, rows_for
+from ._identity import model_identity, pooling_identity
+from ._pooling import BY_TOKEN, Pooling, Rows, check_pooling, rows_for
 from ._source import Source, at_rest, open_source
 from ._texts import read_texts
 from ._tokens import TokenStates
-
-Layers: TypeAlias = Literal["all"] | int | Sequence[int]
 
 
 def extract_hidden_states(
@@ -200,10 +198,10 @@ class Extraction:
     def settings(self) -> dict[str, Any]:
         """All that the values depend on, in a form that can be written down."""
         return {
-            "model": f"{type(self.source.body).__name__} {digest_of(self.source.body)}",
+            "model": f"{type(self.source.body).__name__} {model_identity(self.source.body)}",
             "tokens": self.encoded.digest(),
             "layers": self.layers,
-            "pooling": name_of(self.pooling),
+            "pooling": pooling_identity(self.pooling),
             "length": self.length,
             "dtype": self.dtype.name,
         }
@@ -252,62 +250,6 @@ def ask(source: Source, batch: Batch, **wanted: bool) -> Any:
     if not body.config.is_encoder_decoder and hasattr(body.config, "use_cache"):
         wanted["use_cache"] = False
     return body(**batch.inputs, **wanted, return_dict=True)
-
-
-def choose_layer(layer: int, n_layers: int, name: str = "layer") -> int:
-    """Position from 0 of the one layer that the argument `name` asks for."""
-    if isinstance(layer, bool) or not isinstance(layer, Integral):
-        raise TypeError(f"{name}={layer!r} is not a layer. Pass an int.")
-    return choose_layers(int(layer), n_layers, "hidden states", name)[0]
-
-
-def choose_layers(layers: Layers, n_layers: int, what: str, name: str = "layers") -> list[int]:
-    """Positions from 0 of the layers that were asked for."""
-    if isinstance(layers, str):
-        if layers != "all":
-            raise ValueError(f"layers={layers!r} is not known. Pass 'all', an int or several.")
-        return list(range(n_layers))
-    asked = np.atleast_1d(np.asarray(layers))
-    if not asked.size:
-        raise ValueError("layers is empty. Pass 'all', an int or several.")
-    if asked.ndim > 1 or asked.dtype.kind not in "iu":
-        raise TypeError(f"layers={layers!r} is not understood. Pass 'all', an int or several.")
-    chosen = [int(layer) for layer in asked]
-    for layer in chosen:
-        if not -n_layers <= layer < n_layers:
-            raise ValueError(
-                f"{name}={layers!r} is out of range: this model has {n_layers} {what}, "
-                f"0 .. {n_layers - 1} or -{n_layers} .. -1."
-            )
-    return [layer % n_layers for layer in chosen]
-
-
-def digest_of(model: torch.nn.Module) -> str:
-    """A short name of exactly these weights.
-
-    Those of a pooler do not count: hidden states do not depend on them, and a checkpoint without
-    them is loaded with random ones.
-    """
-    found = blake2b(digest_size=16)
-    weights = {name: w for name, w in model.state_dict().items() if "pooler" not in name}
-    for name, tensor in sorted(weights.items()):
-        found.update(name.encode())
-        found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return found.hexdigest()
-
-
-def check_batch_size(batch_size: int) -> None:
-    """Refuse batches without any text."""
-    if batch_size < 1:
-        raise ValueError(f"batch_size={batch_size} must be at least 1.")
-
-
-def floating(dtype: DTypeLike) -> np.dtype[Any]:
-    """The type of the result, which must hold fractions."""
-    kind = np.dtype(dtype)
-    if kind.kind != "f":
-        raise ValueError(f"dtype={kind.name!r} is not a floating type. Pass float32 or float16.")
-    return kind
 
 
 def _cast(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ._choices import choose_layer
 from ._source import body_of, load_with_head, require_model
-from ._states import choose_layer
 
 # Kinds of models whose body is embeddings followed by a list of layers and nothing else, and where
 # that list lies. Others look alike and are not: some end in one more norm, some share positions.
