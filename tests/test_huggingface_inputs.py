@@ -242,7 +242,7 @@ def test_as_many_tokens_as_positions_are_answered():
 
 
 @pytest.mark.parametrize(
-    ("texts", "max_length", "special"), [(FEW, 2, 2), (FEW, 0, 2), (FEW, -1, 2), (PAIRS, 3, 3)]
+    ("texts", "max_length", "special"), [(FEW, 2, 2), (FEW, 1, 2), (PAIRS, 3, 3)]
 )
 def test_there_must_be_room_beside_special_tokens(texts, max_length, special):
     rule = f"max_length={max_length} leaves no room beside {special} special tokens"

@@ -98,4 +98,8 @@ def in_precision(module: Invertible, dtype: torch.dtype) -> Invertible:
                 f"dtype={dtype} cannot hold {name}, which reaches {value.abs().max().item():.1e}. "
                 "Pass torch.float64, or rescale the data."
             )
+        if value.is_floating_point() and value.any() and not value.to(dtype).any():
+            raise ValueError(
+                f"dtype={dtype} turns {name} into zero. Pass torch.float64, or rescale the data."
+            )
     return module.to(dtype).eval()

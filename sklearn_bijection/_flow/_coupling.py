@@ -45,8 +45,12 @@ def conditioner(
     """
     layers: list[nn.Module] = []
     for width in [n_in] + [hidden_size] * (n_hidden - 1):
-        layers += [nn.Linear(width, hidden_size), ACTIVATIONS[activation](), nn.Dropout(dropout)]
-    last = nn.Linear(hidden_size, n_out)
+        layers += [
+            nn.Linear(width, hidden_size, dtype=torch.float32),
+            ACTIVATIONS[activation](),
+            nn.Dropout(dropout),
+        ]
+    last = nn.Linear(hidden_size, n_out, dtype=torch.float32)
     nn.init.zeros_(last.weight)
     nn.init.zeros_(last.bias)
     return nn.Sequential(*layers, last)

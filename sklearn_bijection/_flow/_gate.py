@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -49,7 +50,7 @@ class GateStart(NamedTuple):
         """A gate that scales nothing."""
         start, stop = groups[moved]
         size, width = stop - start, groups[-1].stop
-        zeros = torch.zeros
+        zeros = partial(torch.zeros, dtype=torch.float32)
         return cls(zeros(size), zeros(size), zeros(width), zeros(len(groups) - 1), zeros(()))
 
 
@@ -94,7 +95,7 @@ class GateCoupling(Invertible):
         for name, value in (start or GateStart.neutral(groups, moved))._asdict().items():
             self.register_parameter(name, nn.Parameter(value.detach().clone()))
         others = [group for i, group in enumerate(groups) if i != moved]
-        averages = torch.zeros(groups[-1].stop, len(others))
+        averages = torch.zeros(groups[-1].stop, len(others), dtype=torch.float32)
         for column, (first, last) in enumerate(others):
             averages[first:last, column] = 1 / (last - first)
         self.register_buffer("averages", averages)

@@ -53,8 +53,8 @@ class LearnedLinear(Invertible):
 
     def __init__(self, width: int, clamp: float = 1.0) -> None:
         super().__init__()
-        self.triangles = nn.Parameter(torch.zeros(width, width))
-        self.log_diagonal = nn.Parameter(torch.zeros(width))
+        self.triangles = nn.Parameter(torch.zeros(width, width, dtype=torch.float32))
+        self.log_diagonal = nn.Parameter(torch.zeros(width, dtype=torch.float32))
         self.clamp = clamp
 
     def factors(self) -> tuple[Tensor, Tensor]:
@@ -138,7 +138,7 @@ class Rotation(Invertible):
     def __init__(self, base: Tensor, *, learn: bool = True) -> None:
         super().__init__()
         self.register_buffer("base", base)
-        self.skew = nn.Parameter(torch.zeros(base.shape)) if learn else None
+        self.skew = nn.Parameter(torch.zeros(base.shape, dtype=torch.float32)) if learn else None
 
     def matrix(self) -> Tensor:
         """The orthogonal matrix, of shape (width, width)."""

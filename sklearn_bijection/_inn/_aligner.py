@@ -88,7 +88,7 @@ class INNAligner(BaseAligner):
     weight_decay : float, default=0.01
     early_stopping : bool, default=True
         Whether some rows are kept apart to find the best epoch. If False every row is trained on, and the
-        last epoch is the result.
+        last epoch is the result, unless `validation_data` is given to judge by.
     validation_fraction : float, default=0.1
         Share of the rows kept apart, unless `validation_data` is given.
     refit : bool or "auto", default="auto"
@@ -105,7 +105,7 @@ class INNAligner(BaseAligner):
     cosine : float, default=0.0
         Weight of the cosine distance in the loss.
     callbacks : list of skorch callbacks, default=None
-        Copies of them join the training.
+        Copies of them join the training, but not its repetition with all rows, see `refit`.
     device : str, default="auto"
         "cpu", "cuda", "cuda:1", "mps"; "auto" is the first of cuda, mps and cpu that is there.
     compile : bool, default=False
@@ -113,7 +113,7 @@ class INNAligner(BaseAligner):
     precision : {"float32", "bf16"}, default="float32"
         "bf16" multiplies in bfloat16 in training, on CUDA.
     warm_start : bool, default=False
-        Whether `fit` goes on from the map that is there.
+        Whether `fit` goes on from the map that is there, whose architecture it keeps.
     random_state : int, RandomState or None, default=None
         Decides everything that is random; torch's and numpy's own generators stay as they were.
     verbose : int, default=0
@@ -317,7 +317,9 @@ class INNAligner(BaseAligner):
     ) -> Self:
         """Go on training with one pass over some rows; the first call makes the start from them.
 
-        The learning rate is `lr`, no rows are kept apart, and nothing is stopped early.
+        The learning rate is `lr`, no rows are kept apart, and nothing is stopped early. The start stays
+        what the first call has made of its rows, and a column that is constant there stays so: let the first
+        call see as many rows as you can.
 
         Parameters
         ----------
@@ -370,7 +372,11 @@ class INNAligner(BaseAligner):
             Without the package safetensors.
         """
         check_is_fitted(self)
-        facts = {"best_epoch": self.best_epoch_, "y_is_1d": self._y_is_1d}
+        facts = {
+            "best_epoch": self.best_epoch_,
+            "y_is_1d": self._y_is_1d,
+            "roundtrip_error": self.roundtrip_error_,
+        }
         write_parameters(f_params, self.map_, facts)
 
     def load_params(self, f_params: str | Path) -> Self:
@@ -397,6 +403,10 @@ class INNAligner(BaseAligner):
             len(end.mean) for end in (self.map_.source, self.map_.target)
         )
         self._y_is_1d, self.best_epoch_ = facts["y_is_1d"], facts["best_epoch"]
+        self.roundtrip_error_ = facts.get("roundtrip_error", float("nan"))
+        for names in ("feature_names_in_", "target_names_in_"):
+            if hasattr(self, names):
+                delattr(self, names)
         self._net, self.history_, self.n_iter_ = None, [], 0
         self.device_ = self.map_.device
         return self

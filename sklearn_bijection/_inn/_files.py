@@ -45,7 +45,12 @@ def read_parameters(source: str | Path) -> tuple[NetworkMap, dict[str, Any]]:
     ValueError
         If the file was written by something else.
     """
-    with require("safetensors", "io").safe_open(str(source), framework="numpy") as file:
+    safetensors = require("safetensors", "io")
+    try:
+        opened = safetensors.safe_open(str(source), framework="numpy")
+    except safetensors.SafetensorError as error:
+        raise ValueError(f"{source} is no safetensors file ({error}).") from error
+    with opened as file:
         header = file.metadata() or {}
         if header.get("format") != _FORMAT:
             raise ValueError(

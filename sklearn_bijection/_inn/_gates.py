@@ -44,18 +44,22 @@ class GateSettings(NamedTuple):
     offset: Tensor
 
     @classmethod
-    def first_guess(cls, n_gates: int) -> GateSettings:
-        """Energy in groups still to be scaled speaks for the first setting, in the others against it."""
-        slope = torch.zeros(n_gates, n_gates)
+    def first_guess(cls, n_gates: int, log_energy: float = 0.0) -> GateSettings:
+        """Energy in groups still to be scaled speaks for the first setting, in the others against it.
+
+        It counts from `log_energy` on, the logarithm of a typical row's.
+        """
+        slope = torch.zeros(n_gates, n_gates, dtype=torch.float32)
         for i in range(n_gates):
             slope[i, :i] = -1.4 / max(1, i)
             slope[i, i + 1 :] = 1.4 / max(1, n_gates - 1 - i)
         others = ~torch.eye(n_gates, dtype=torch.bool)
+        offset = torch.linspace(1.6, -1.6, n_gates, dtype=torch.float32)
         return cls(
-            torch.tensor(0.7),
-            torch.tensor(0.0),
+            torch.tensor(0.7, dtype=torch.float32),
+            torch.tensor(0.0, dtype=torch.float32),
             slope[others].reshape(n_gates, n_gates - 1),
-            torch.linspace(1.6, -1.6, n_gates) if n_gates > 1 else torch.zeros(1),
+            offset - log_energy * slope.sum(dim=1),
         )
 
     def starts(self, groups: tuple[Group, ...], gain: Tensor) -> list[GateStart]:
@@ -64,7 +68,9 @@ class GateSettings(NamedTuple):
         reach = soft_clamp(torch.log(gain), bound)
         log_weight = self.sharpness.exp() * torch.log1p(1e-3 - torch.exp(2 * reach))
         return [
-            GateStart(torch.zeros(stop - start), reach[start:stop], log_weight, slope, offset)
+            GateStart(
+                torch.zeros_like(reach[start:stop]), reach[start:stop], log_weight, slope, offset
+            )
             for (start, stop), slope, offset in zip(groups, self.slope, self.offset, strict=True)
         ]
 
@@ -111,6 +117,11 @@ class _FoldError:
         )
         self.loss = BijectionLoss(variance_x, variance_y)
 
+    @property
+    def log_energy(self) -> float:
+        """Logarithm of the mean square of the coordinates, which is below zero where much is shrunk."""
+        return float(torch.stack([self.z, self.w]).square().mean().log())
+
     def __call__(self, settings: GateSettings) -> Tensor:
         parameters = {
             f"core.layers.{i}.{name}": value
@@ -152,10 +163,21 @@ def fit_for_gates(folds: list[Fold]) -> bool:
 
 
 def fit_gates(folds: list[Fold]) -> FittedGates:
-    """Fit the settings to the held-out rows of all folds together, both ways alike, by L-BFGS."""
+    """Fit the settings to the held-out rows of all folds together, both ways alike.
+
+    Where much is shrunk a row has little energy, and gates that expect more open the wrong way at first
+    and do not come back; where little is, the plain guess is as good or better. So both are fitted.
+    """
     groups = _groups(folds)
     errors = [_FoldError(fold, groups) for fold in folds]
-    settings = GateSettings(*(v.requires_grad_() for v in GateSettings.first_guess(len(groups))))
+    typical = float(np.mean([error.log_energy for error in errors]))
+    guesses = (GateSettings.first_guess(len(groups), energy) for energy in (0.0, typical))
+    return min((_descended(guess, errors) for guess in guesses), key=lambda found: found.error)
+
+
+def _descended(guess: GateSettings, errors: list[_FoldError]) -> FittedGates:
+    """The best settings that L-BFGS comes by."""
+    settings = GateSettings(*(value.requires_grad_() for value in guess))
     optimizer = torch.optim.LBFGS(settings, max_iter=_N_STEPS, line_search_fn="strong_wolfe")
     best = FittedGates(settings, np.inf)
 

@@ -52,7 +52,7 @@ class BothWays(nn.Module):
         super().__init__()
         self.core = core
         # An optimizer wants something to hold, also where the core has nothing to learn.
-        self.nothing = nn.Parameter(torch.zeros(0))
+        self.nothing = nn.Parameter(torch.zeros(0, dtype=torch.float32))
         self.n_source, self.n_target = n_source, n_target
         self.forward_too, self.inverse_too, self.cycle = forward_too, inverse_too, cycle
         self.autocast = autocast

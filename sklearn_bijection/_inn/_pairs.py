@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from .._compat import release_pages
+from .._moments import row_hash
 from .._solvers import Standard
 from .._validation import Pair
 
@@ -70,10 +71,33 @@ def as_raw(pair: Pair) -> RawPairs:
 
 
 def split(raw: RawPairs, fraction: float, draws: RandomState) -> tuple[RawPairs, RawPairs]:
-    """Random parts of the rows: those to learn from, at least two, and a share to judge by."""
-    n_valid = min(max(1, round(fraction * len(raw))), len(raw) - 2)
+    """Random parts of the rows: those to learn from, at least two, and a share to judge by.
+
+    Equal rows stay together: a copy of a row that was learned from would judge too well.
+    """
+    n_valid = max(min(max(1, round(fraction * len(raw))), len(raw) - 2), 0)
     order = draws.permutation(len(raw))
-    return raw.take(np.sort(order[max(n_valid, 0) :])), raw.take(np.sort(order[: max(n_valid, 0)]))
+    kind = _kinds(raw)
+    n_kinds = int(kind.max(initial=-1)) + 1
+    if 2 < n_kinds < len(raw):
+        # Kinds in random order, as many as have the rows that are wanted, and two left to learn from.
+        rank = draws.permutation(n_kinds)
+        sizes = np.bincount(kind)[np.argsort(rank)]
+        n_held = min(int(np.searchsorted(np.cumsum(sizes), n_valid)) + 1, n_kinds - 2)
+        held = rank[kind] < n_held
+        return raw.take(np.flatnonzero(~held)), raw.take(np.flatnonzero(held))
+    return raw.take(np.sort(order[n_valid:])), raw.take(np.sort(order[:n_valid]))
+
+
+def _kinds(raw: RawPairs) -> NDArray[np.intp]:
+    """A number for each row that takes part, the same for equal ones."""
+    blocks = (raw.rows[i : i + _PIECE_ROWS] for i in range(0, len(raw), _PIECE_ROWS))
+    found = [row_hash(raw.X[rows]) << np.uint64(31) | row_hash(raw.y[rows]) for rows in blocks]
+    for view in (raw.X, raw.y):
+        release_pages(view)
+    if not found:
+        return NO_ROWS
+    return np.unique(np.concatenate(found), return_inverse=True)[1]
 
 
 class Pairs(Dataset[Any]):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from ._net import BestEpoch, BothWays, CosineSchedule, DivergedError, EpochBar, 
 from ._pairs import Pairs
 
 #: The few numbers of the gates bear larger steps than the many of the couplings.
+_ONE_AT_A_TIME = RLock()
 _GATE_LR = 5.0
 
 
@@ -138,7 +140,8 @@ def train(
     """
     n_source, n_target = len(pairs.source.columns), len(pairs.target.columns)
     net = make_net(core, n_source, n_target, valid, options)
-    net.set_params(callbacks=_callbacks(len(pairs), valid is not None, options))
+    repeated = bool(n_epochs)
+    net.set_params(callbacks=_callbacks(len(pairs), valid is not None, repeated, options))
     net.initialize()
     if not any(parameter.numel() for parameter in core.parameters()):
         return Trained(net, 0)
@@ -158,7 +161,7 @@ def train(
     return Trained(net, best.epoch, diverged_at)
 
 
-def _callbacks(n_rows: int, validated: bool, options: TrainingOptions) -> list[Any]:
+def _callbacks(n_rows: int, validated: bool, repeated: bool, options: TrainingOptions) -> list[Any]:
     n_steps = options.max_epochs * -(-n_rows // options.batch_size)
     found: list[Any] = []
     if options.gradient_clip is not None:
@@ -171,7 +174,8 @@ def _callbacks(n_rows: int, validated: bool, options: TrainingOptions) -> list[A
         found.append(("early_stopping", stopping))
     if options.verbose:
         found.append(("bar", EpochBar(options.max_epochs)))
-    return [*found, *deepcopy(list(options.callbacks))]
+    # A repetition has no rows to judge by, which many a callback looks for.
+    return found if repeated else [*found, *deepcopy(list(options.callbacks))]
 
 
 def _silent(text: str) -> None:
@@ -228,10 +232,14 @@ def draws_of(random_state: int | RandomState | None) -> RandomState:
 
 @contextmanager
 def seeded(draws: RandomState, device: str) -> Iterator[None]:
-    """Seed torch for the CPU and for `device`, and leave its generators as they were."""
+    """Seed torch for the CPU and for `device`, and leave its generators as they were.
+
+    One thread at a time, for the generators belong to all.
+    """
     seed = int(draws.randint(np.iinfo(np.int32).max))
     on_cuda = device.startswith("cuda")
-    with torch.random.fork_rng(devices=[torch.device(device)] if on_cuda else []):
+    fork = torch.random.fork_rng(devices=[torch.device(device)] if on_cuda else [])
+    with _ONE_AT_A_TIME, fork:
         torch.default_generator.manual_seed(seed)
         if on_cuda:
             with torch.cuda.device(device):

@@ -12,12 +12,13 @@ from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from ._choices import Layers, check_batch_size, choose_layers, floating
+from ._choices import Layers, check_count, choose_layers, floating
 from ._encode import Batch, encode
 from ._source import Source, at_rest, open_source
-from ._states import ask, precise
+from ._states import ask, precise, require_layers_of_one_model
 from ._texts import read_texts
 
+_SLACK = 0.05
 Reduce: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 Reduction: TypeAlias = Literal["query_mean", "cls", "last", "none"] | Reduce
 
@@ -127,13 +128,16 @@ def extract_attentions(
     """
     reduce = _reduction(reduction)
     kind = floating(dtype)
-    check_batch_size(batch_size)
+    check_count(batch_size, "batch_size")
     found = read_texts(texts)
     source = open_source(model, tokenizer)
     encoded = encode(source, found, max_length)
     with at_rest(source, device) as place, eager_attention(source.body):
+        require_layers_of_one_model(source)
         shortest = encoded.batch(encoded.order[-1:], place)
-        chosen = choose_layers(layers, len(_attentions(source, shortest)), "attention layers")
+        probe = _attentions(source, shortest)
+        _require_shares(source, probe, shortest)
+        chosen = choose_layers(layers, len(probe), "attention layers")
         table = _Table(len(found), int(encoded.lengths.max()), kind, fixed=not callable(reduction))
         with tqdm(desc="attentions", total=len(found), unit="text", disable=not progress) as bar:
             for batch in encoded.batches(batch_size, place):
@@ -191,6 +195,18 @@ def _attentions(source: Source, batch: Batch) -> Sequence[Tensor]:
             "attn_implementation='eager', or pass one that supports it."
         )
     return found
+
+
+def _require_shares(source: Source, probe: Sequence[Tensor], batch: Batch) -> None:
+    """Refuse what is not a share for each pair of tokens: scores, or windows of relative places."""
+    length = batch.mask.shape[1]
+    for matrix in probe:
+        square = tuple(matrix.shape[-2:]) == (length, length)
+        if not square or ((precise(matrix).sum(-1) - 1).abs() > _SLACK).any():
+            raise ValueError(
+                f"{type(source.body).__name__} shows attention whose rows are not shares of the "
+                f"{length} tokens, which this does not understand. Pass another kind of model."
+            )
 
 
 def _checked(rows: Any, batch: Batch) -> Tensor:

@@ -40,15 +40,20 @@ def choose_layers(layers: Layers, n_layers: int, what: str, name: str = "layers"
     return [layer % n_layers for layer in chosen]
 
 
-def check_batch_size(batch_size: int) -> None:
-    """Refuse batches without any text."""
-    if batch_size < 1:
-        raise ValueError(f"batch_size={batch_size} must be at least 1.")
+def check_count(value: Any, name: str) -> None:
+    """Refuse what is no number of texts or tokens."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name}={value!r} is not a whole number. Pass an int.")
+    if value < 1:
+        raise ValueError(f"{name}={value} must be at least 1.")
 
 
 def floating(dtype: DTypeLike) -> np.dtype[Any]:
     """The type of the result, which must hold fractions."""
-    kind = np.dtype(dtype)
+    try:
+        kind = np.dtype(dtype)
+    except TypeError as error:
+        raise TypeError(f"dtype={dtype!r} is no type of numpy. Pass float32 or float16.") from error
     if kind.kind != "f":
         raise ValueError(f"dtype={kind.name!r} is not a floating type. Pass float32 or float16.")
     return kind

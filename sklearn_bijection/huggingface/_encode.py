@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._compat import stacklevel_of_caller
-from ._source import Source
+from ._choices import check_count
+from ._source import ONE_AT_A_TIME, Source
 from ._texts import Text, split_pairs
 
 Index = NDArray[np.intp]
@@ -131,6 +132,8 @@ def encode(
     -------
     encoded : Encoded
     """
+    if max_length is not None:
+        check_count(max_length, "max_length")
     limit = _limit(source, max_length, pairs=not isinstance(texts[0], str))
     if words and not source.tokenizer.is_fast:
         raise ValueError(
@@ -138,8 +141,9 @@ def encode(
             "Pass a fast tokenizer."
         )
     tokenize = _Tokenizer(source.tokenizer, limit, words)
-    parts = [tokenize(texts[i : i + _AT_A_TIME]) for i in range(0, len(texts), _AT_A_TIME)]
-    rows = {key: [row for part in parts for row in part[key]] for key in parts[0]}
+    with ONE_AT_A_TIME:
+        parts = [tokenize(texts[i : i + _AT_A_TIME]) for i in range(0, len(texts), _AT_A_TIME)]
+    rows = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     if tokenize.n_cut:
         warnings.warn(
             f"{tokenize.n_cut} of {len(texts)} texts have more than max_length={limit} tokens and "
@@ -147,13 +151,13 @@ def encode(
             UserWarning,
             stacklevel=stacklevel_of_caller(),
         )
-    lengths = [len(row) for row in rows["input_ids"]]
-    typed = "token_type_ids" in rows and source.knows_types
+    n_types = getattr(source.body.config, "type_vocab_size", None)
+    typed = source.knows_types and n_types != 0
     encoded = Encoded(
-        ids=_joined(rows["input_ids"]),
-        starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp),
-        types=_joined(rows["token_type_ids"]) if typed else None,
-        words=_joined(rows["words"]) if words else None,
+        ids=rows["input_ids"],
+        starts=np.concatenate([[0], np.cumsum(rows["lengths"])]).astype(np.intp),
+        types=rows.get("token_type_ids") if typed else None,
+        words=rows.get("words"),
         padding=padding_id(source),
     )
     _require_known_ids(source, encoded)
@@ -167,8 +171,13 @@ class _Tokenizer:
         self.tokenizer, self.limit, self.words = tokenizer, limit, words
         self.n_cut = 0
 
-    def __call__(self, texts: list[Text]) -> dict[str, list[Any]]:
-        """Ids, types and words of some texts, each no longer than the limit."""
+    def __call__(self, texts: list[Text]) -> dict[str, NDArray[np.int32]]:
+        """Ids, types and words of some texts, each no longer than the limit, one after the other."""
+        rows = self._rows(texts)
+        lengths = np.array([len(row) for row in rows["input_ids"]], dtype=np.int32)
+        return {key: _joined(parts) for key, parts in rows.items()} | {"lengths": lengths}
+
+    def _rows(self, texts: list[Text]) -> dict[str, list[Any]]:
         found = self._run(texts)
         long = [
             i for i, ids in enumerate(found["input_ids"]) if self.limit and len(ids) > self.limit
@@ -191,7 +200,8 @@ class _Tokenizer:
         )
         kept = {key: encoding[key] for key in ("input_ids", "token_type_ids") if key in encoding}
         if self.words:
-            kept["words"] = [_words_of(encoding, i, text) for i, text in enumerate(texts)]
+            cut = bool(options["truncation"])
+            kept["words"] = [_words_of(encoding, i, text, cut) for i, text in enumerate(texts)]
         return kept
 
     def _without_empty(self, found: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -204,28 +214,35 @@ class _Tokenizer:
         return found
 
 
-def _words_of(encoding: Any, i: int, text: Text) -> list[int]:
-    """Number of the word that each token lies in; words are what stands between white space."""
+def _words_of(encoding: Any, i: int, text: Text, cut: bool) -> list[int]:
+    """Number of the word that each token lies in; words are what stands between white space.
+
+    A word of which a cut has left a part is no word any more: its tokens count as special.
+    """
     parts = (text,) if isinstance(text, str) else text
-    begins = [_beginnings(part) for part in parts]
+    spans = [[m.span() for m in re.finditer(r"\S+", part)] for part in parts]
+    begins = [np.array([begin for begin, _ in of_part], dtype=np.intp) for of_part in spans]
     offset = (0, len(begins[0]))
-    words = []
-    for (_, end), sequence in zip(
-        encoding["offset_mapping"][i], encoding.sequence_ids(i), strict=True
-    ):
-        # The last character decides: some tokens begin with the white space before their word,
-        # and some are nothing else.
-        if sequence is None or end == 0 or parts[sequence][end - 1].isspace():
+    words: list[int] = []
+    seen: dict[int, tuple[int, int]] = {}
+    offsets, sequences = encoding["offset_mapping"][i], encoding.sequence_ids(i)
+    for (start, end), sequence in zip(offsets, sequences, strict=True):
+        # The last character decides, white space aside: some tokens begin with what stands before
+        # their word, some end in what stands behind it, and some are nothing else.
+        shown = "" if sequence is None else parts[sequence][start:end].rstrip()
+        if sequence is None or not shown:
             words.append(_SPECIAL)
             continue
-        word = int(np.searchsorted(begins[sequence], end - 1, side="right")) - 1
-        words.append(offset[sequence] + word)
-    return words
-
-
-def _beginnings(text: str) -> NDArray[np.intp]:
-    """Where each word begins."""
-    return np.array([match.start() for match in re.finditer(r"\S+", text)], dtype=np.intp)
+        place = int(np.searchsorted(begins[sequence], start + len(shown) - 1, side="right")) - 1
+        word = offset[sequence] + place
+        least, most = seen.get(word, (start, end))
+        seen[word] = min(least, start), max(most, end)
+        words.append(word)
+    if not cut:
+        return words
+    whole = [span for of_part in spans for span in of_part]
+    left = {w for w, (least, most) in seen.items() if least > whole[w][0] or most < whole[w][1]}
+    return [_SPECIAL if word in left else word for word in words]
 
 
 def _lone_token(tokenizer: Any) -> int:
@@ -236,9 +253,17 @@ def _lone_token(tokenizer: Any) -> int:
 
 def padding_id(source: Source) -> int:
     """Id that stands where there is no token: RoBERTa counts its positions by it."""
-    config = source.body.config
+    config, size = source.body.config, _n_tokens(source)
     known = (source.tokenizer.pad_token_id, getattr(config, "pad_token_id", None))
-    return next((token for token in known if token is not None and token >= 0), 0)
+    return next((token for token in known if token is not None and 0 <= token < size), 0)
+
+
+def _n_tokens(source: Source) -> float:
+    """Number of tokens that the model knows; some, of characters, know any."""
+    try:
+        return int(source.body.get_input_embeddings().weight.shape[0])
+    except (AttributeError, NotImplementedError):
+        return np.inf
 
 
 def _limit(source: Source, max_length: int | None, *, pairs: bool) -> int | None:
@@ -259,15 +284,15 @@ def _limit(source: Source, max_length: int | None, *, pairs: bool) -> int | None
 
 
 def _require_known_ids(source: Source, encoded: Encoded) -> None:
-    size = source.body.get_input_embeddings().weight.shape[0]
+    size = _n_tokens(source)
     greatest = int(encoded.ids.max())
     if greatest >= size:
         raise ValueError(
             f"The tokenizer gives the token id {greatest}, but {type(source.model).__name__} knows "
             f"only {size} tokens. Pass the tokenizer that belongs to the model."
         )
-    n_types = getattr(source.body.config, "type_vocab_size", None) or 1
-    if encoded.types is not None and encoded.types.max() >= n_types:
+    n_types = getattr(source.body.config, "type_vocab_size", None)
+    if encoded.types is not None and n_types is not None and encoded.types.max() >= n_types:
         raise ValueError(
             f"The tokenizer marks the second text of a pair, and {type(source.model).__name__} "
             "has no embedding for that. Pass single texts, or another model."

@@ -17,7 +17,7 @@ from ._cache import CACHE, opened
 from ._choices import choose_layer
 from ._identity import model_identity, pooling_identity, stamp_of, tokenizer_identity
 from ._pooling import BY_TOKEN, POOLS, Pooling, check_pooling
-from ._source import Source, body_of, open_source
+from ._source import Source, open_source
 from ._states import extract_hidden_states
 from ._texts import Text, read_texts
 
@@ -69,8 +69,10 @@ class HiddenStateExtractor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     Notes
     -----
-    `fit` learns nothing; it looks at the model. A pickle holds the name and the settings, no
-    weights: where it is loaded the model must be at hand.
+    `fit` learns nothing; it asks the model for one text. A pickle holds the name and the settings,
+    no weights: where it is loaded the model must be at hand. What is kept of a live model goes by its
+    weights, configuration and tokenizer, which costs a look at all weights in each `transform`; hooks
+    and exchanged parts are not seen: call `clear_cache` after such a change.
 
     Examples
     --------
@@ -176,7 +178,9 @@ class HiddenStateExtractor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         check_is_fitted(self, "n_layers_")
         texts = read_texts(X)
         self._check_pooling()
-        layer = choose_layer(self.layer, self.n_layers_)
+        choose_layer(self.layer, self.n_layers_)
+        # As it was asked for: the last layer is that of the model of now.
+        layer = int(self.layer)
         states: NDArray[Any]
         if self.memory is not None:
             states = self._from_memory(texts)[layer]
@@ -232,13 +236,17 @@ class HiddenStateExtractor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def _key(self) -> Hashable:
         """All that the states of a text depend on."""
+        model: Hashable
         if self._named:
-            model: Hashable = (os.fspath(self.model), stamp_of(os.fspath(self.model)))
+            model = (os.fspath(self.model), stamp_of(os.fspath(self.model)))
+            tokenizer = tokenizer_identity(self.tokenizer)
         else:
-            model = model_identity(body_of(self.model))
+            source = self._source()
+            model = model_identity(source.body)
+            tokenizer = tokenizer_identity(source.tokenizer)
         return (
             model,
-            tokenizer_identity(self.tokenizer),
+            tokenizer,
             pooling_identity(self.pooling),
             self.max_length,
             np.dtype(self.dtype).name,

@@ -30,6 +30,10 @@ class StatesFile:
         Ends in ``.npy``.
     settings : mapping of str to str
         What the values depend on. A file that was begun under others is refused.
+
+    Notes
+    -----
+    One run at a time: two that write the same file spoil each other's.
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
@@ -62,7 +66,15 @@ class StatesFile:
             return
         note = json.loads(self.note.read_text("utf-8"))
         self._require_same(note["settings"])
-        self.done = note["done"] if self.part.exists() else 0
+        self.done = note["done"] if self._sound() else 0
+
+    def _sound(self) -> bool:
+        """Whether what was begun is there in its full size: a shorter file would be filled with zeros."""
+        try:
+            np.load(self.part, mmap_mode="r")
+        except (OSError, ValueError):
+            return False
+        return True
 
     def _require_same(self, other: Mapping[str, Any]) -> None:
         names = sorted(self.settings.keys() | other.keys())

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import pickle
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from types import FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
+from uuid import uuid4
 
 import torch
 
@@ -55,25 +57,51 @@ def tokenizer_identity(tokenizer: Any) -> Hashable:
 
 
 def pooling_identity(pooling: object) -> str:
-    """What tells a pooling from others, of callables too: two lambdas have one name."""
+    """What tells a pooling from others, of callables too: two lambdas have one name.
+
+    What cannot be told apart safely, such as an object that cannot be pickled, is never the same.
+    """
     if isinstance(pooling, str):
         return pooling
-    parts: list[object] = [pooling]
-    if isinstance(pooling, FunctionType):
-        code, cells = pooling.__code__, pooling.__closure__ or ()
-        parts = [code.co_code, code.co_names, code.co_consts, pooling.__defaults__]
-        parts += [pooling.__kwdefaults__, *(cell.cell_contents for cell in cells)]
-    found = blake2b(digest_size=8)
-    for part in parts:
-        found.update(_content(part))
+    found = blake2b(_content(pooling, set()), digest_size=8)
     return f"{getattr(pooling, '__qualname__', type(pooling).__name__)} {found.hexdigest()}"
 
 
-def _content(part: object) -> bytes:
+def _content(part: Any, seen: set[int]) -> bytes:
+    """Bytes that are equal for what does the same, in any process."""
+    if id(part) in seen:
+        return b"again"
+    if isinstance(part, ModuleType):
+        return part.__name__.encode()
+    if isinstance(part, FunctionType | CodeType | partial | frozenset):
+        seen = seen | {id(part)}
+    if isinstance(part, frozenset):
+        return b"".join(sorted(_content(item, seen) for item in part))
+    if isinstance(part, partial):
+        return _joined([part.func, part.args, sorted(part.keywords.items())], seen)
+    if isinstance(part, CodeType):
+        return _joined([part.co_code, part.co_names, part.co_varnames, *part.co_consts], seen)
+    if isinstance(part, FunctionType):
+        cells = [cell.cell_contents for cell in part.__closure__ or ()]
+        read = sorted(_names_in(part.__code__) & part.__globals__.keys())
+        known = [part.__globals__[name] for name in read]
+        return _joined(
+            [part.__code__, part.__defaults__, part.__kwdefaults__, *cells, *known], seen
+        )
     try:
         return pickle.dumps(part)
-    except Exception:  # An address tells too much apart, never too little.
-        return repr(part).encode()
+    except Exception:
+        return uuid4().bytes
+
+
+def _names_in(code: CodeType) -> set[str]:
+    """Names that a function looks up, in its inner functions and comprehensions too."""
+    inner = (part for part in code.co_consts if isinstance(part, CodeType))
+    return set(code.co_names).union(*map(_names_in, inner))
+
+
+def _joined(parts: Iterable[Any], seen: set[int]) -> bytes:
+    return b"|".join(_content(part, seen) for part in parts)
 
 
 def stamp_of(name: str) -> Stamp:

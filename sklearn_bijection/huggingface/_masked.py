@@ -11,7 +11,8 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 from tqdm import tqdm
 
-from ._choices import check_batch_size
+from .._compat import require
+from ._choices import check_count
 from ._encode import Encoded, encode
 from ._source import at_rest, load_with_head, open_source
 from ._texts import read_texts
@@ -50,7 +51,7 @@ def masked_lm_loss(
     device : str or torch.device, default="auto"
         As for `extract_hidden_states`.
     random_state : int, RandomState or None, default=0
-        Chooses the masks: with one tokenizer the same for every model.
+        Chooses the masks: with one tokenizer the same for every model, as far as each text goes.
     progress : bool, default=True
         Show a progress bar on stderr.
 
@@ -79,7 +80,7 @@ def masked_lm_loss(
     >>> print(f"{loss:.1f}")
     10.3
     """
-    check_batch_size(batch_size)
+    check_count(batch_size, "batch_size")
     if not 0 < mask_probability <= 1:
         raise ValueError(f"mask_probability={mask_probability} must be above 0 and at most 1.")
     found = read_texts(texts)
@@ -87,6 +88,7 @@ def masked_lm_loss(
         tokenizer = model if tokenizer is None else tokenizer
         model = load_with_head(os.fspath(model))
     source = open_source(model, tokenizer)
+    _require_masked_head(source.model)
     if source.tokenizer.mask_token_id is None:
         raise ValueError(f"{type(source.tokenizer).__name__} has no mask token. Pass one that has.")
     encoded = encode(source, found, max_length)
@@ -108,7 +110,11 @@ def masked_lm_loss(
 
 def _labels(encoded: Encoded, tokenizer: Any, share: float, random_state: Any) -> Any:
     """The token at each chosen position, and a mark at all others."""
-    draws = check_random_state(random_state).uniform(size=len(encoded.ids))
+    seed = check_random_state(random_state).randint(2**31)
+    # Text by text: what is cut off of one text changes no mask of another.
+    draws = np.concatenate(
+        [np.random.default_rng((seed, i)).uniform(size=n) for i, n in enumerate(encoded.lengths)]
+    )
     chosen = (draws < share) & ~np.isin(encoded.ids, tokenizer.all_special_ids)
     if not chosen.any():
         raise ValueError(
@@ -124,11 +130,26 @@ def _with(encoded: Encoded, ids: Any) -> Encoded:
     )
 
 
+def _require_masked_head(model: Any) -> None:
+    """Refuse other heads: the logits of a causal one are about the next token."""
+    known = require("transformers.models.auto.modeling_auto", "hf")
+    names = set(known.MODEL_FOR_MASKED_LM_MAPPING_NAMES.values())
+    names |= set(known.MODEL_FOR_PRETRAINING_MAPPING_NAMES.values()) - set(
+        known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
+    )
+    head = getattr(model, "top", model)
+    if not names & {kind.__name__ for kind in type(head).__mro__}:
+        raise ValueError(
+            f"{type(head).__name__} has no masked-language head. Load it with AutoModelForMaskedLM."
+        )
+
+
 def _logits(model: Any, inputs: dict[str, Tensor], greatest_id: int) -> Tensor:
-    logits: Tensor | None = getattr(model(**inputs), "logits", None)
+    found = model(**inputs, return_dict=True)
+    logits: Tensor | None = getattr(found, "logits", getattr(found, "prediction_logits", None))
     if logits is None or logits.ndim != 3 or logits.shape[-1] <= greatest_id:
         raise ValueError(
-            f"{type(model).__name__} has no masked-language head. Load it with "
+            f"{type(model).__name__} has no masked-language head for these tokens. Load it with "
             "AutoModelForMaskedLM."
         )
     return logits

@@ -168,6 +168,7 @@ def rows_for(pooling: Pooling, encoded: Encoded) -> Rows:
 
 def check_pooling(pooling: object) -> None:
     """Refuse what is neither known nor callable."""
-    if not callable(pooling) and pooling not in (*POOLS, *BY_TOKEN):
+    named = isinstance(pooling, str) and pooling in (*POOLS, *BY_TOKEN)
+    if not callable(pooling) and not named:
         known = ", ".join(map(repr, (*POOLS, *BY_TOKEN)))
         raise ValueError(f"pooling={pooling!r} is not known. Choose from {known}, or a callable.")

@@ -7,11 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import signature
 from os import PathLike, fspath
+from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import torch
 
 from .._compat import require
+
+# Modes, devices, attention and truncation are state of a model and its tokenizer, which two threads
+# must not set at once. A model uses all cores anyway.
+ONE_AT_A_TIME = RLock()
 
 # Tokenizers without a limit say so by a huge number.
 _NO_LIMIT = 10**6
@@ -42,7 +48,9 @@ class Source:
     @property
     def knows_types(self) -> bool:
         """Whether the model asks which text of a pair a token belongs to."""
-        return "token_type_ids" in signature(self.body.forward).parameters
+        names = signature(self.body.forward).parameters
+        # A wrapper that hands everything through names nothing.
+        return "token_type_ids" in names or "input_ids" not in names
 
     @property
     def max_length(self) -> int | None:
@@ -103,25 +111,60 @@ def open_source(model: Any, tokenizer: Any = None, **options: Any) -> Source:
                 "Pass tokenizer=."
             )
     if isinstance(name, str | PathLike):
-        name = require("transformers", "hf").AutoTokenizer.from_pretrained(fspath(name))
+        name = load_tokenizer(fspath(name))
+    if not hasattr(name, "model_max_length"):
+        raise TypeError(
+            f"tokenizer is a {type(name).__name__}. Pass a tokenizer of transformers, its name or "
+            "its folder; one of the library tokenizers goes into PreTrainedTokenizerFast."
+        )
     return Source(live, name, loaded=named)
+
+
+def load_tokenizer(name: str) -> Any:
+    """Load a tokenizer, and refuse one that was made up because there is none."""
+    tokenizer = require("transformers", "hf").AutoTokenizer.from_pretrained(name)
+    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
+        raise ValueError(
+            f"{name!r} has no tokenizer: the one that transformers makes for it knows special "
+            "tokens only. Pass tokenizer=."
+        )
+    return tokenizer
 
 
 def load_model(name: str, **options: Any) -> Any:
     """Load a model without its head, in eval mode, and refuse weights that are not there."""
-    return _loaded(require("transformers", "hf").AutoModel, name, **options)
+    kind = _saved_as(name)
+    # AutoModel would make a decoder too, at random.
+    whole = not kind.endswith("EncoderModel")
+    return _loaded(
+        getattr(require("transformers", "hf"), "AutoModel" if whole else kind), name, **options
+    )
 
 
 def load_with_head(name: str) -> Any:
     """Load a model as the class that it was saved as."""
-    transformers = require("transformers", "hf")
-    config = transformers.AutoConfig.from_pretrained(name)
-    names = getattr(config, "architectures", None) or ["AutoModel"]
-    return _loaded(getattr(transformers, names[0]), name)
+    transformers, kind = require("transformers", "hf"), _saved_as(name)
+    if not hasattr(transformers, kind):
+        raise ValueError(
+            f"model={name!r} was saved as {kind}, which transformers does not have. "
+            "Load it yourself and pass the live model."
+        )
+    return _loaded(getattr(transformers, kind), name)
+
+
+def _saved_as(name: str) -> str:
+    """Name of the class that a checkpoint was written by."""
+    if Path(name).is_absolute() and not Path(name).is_dir():
+        raise FileNotFoundError(f"model={name!r}: there is no such folder.")
+    config = require("transformers", "hf").AutoConfig.from_pretrained(name)
+    (kind, *_) = getattr(config, "architectures", None) or ["AutoModel"]
+    return str(kind)
 
 
 def _loaded(kind: Any, name: str, **options: Any) -> Any:
-    with _quiet(require("transformers.utils.logging", "hf")):
+    # Weights that a checkpoint lacks are drawn at random.
+    fork = torch.random.fork_rng(devices=[])
+    with fork, _quiet(require("transformers.utils.logging", "hf")):
         model, report = kind.from_pretrained(name, output_loading_info=True, **options)
     # A pooler is on top of the hidden states; many checkpoints come without one.
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
@@ -151,6 +194,12 @@ def _quiet(logging: Any) -> Iterator[None]:
 @contextmanager
 def at_rest(source: Source, device: str | torch.device = "auto") -> Iterator[torch.device]:
     """Evaluate without dropout and gradients, on a device; then all is as it was."""
+    with ONE_AT_A_TIME, _at_rest(source, device) as place:
+        yield place
+
+
+@contextmanager
+def _at_rest(source: Source, device: str | torch.device) -> Iterator[torch.device]:
     model = source.model
     modes = [(module, module.training) for module in model.modules()]
     home = next(model.parameters()).device

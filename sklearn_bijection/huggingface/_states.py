@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from ._choices import Layers, check_batch_size, choose_layers, floating
+from ._choices import Layers, check_count, choose_layers, floating
 from ._encode import Batch, Encoded, encode
 from ._file import StatesFile
 from ._identity import model_identity, pooling_identity
@@ -117,7 +117,7 @@ default="mean"
     """
     check_pooling(pooling)
     kind = floating(dtype)
-    check_batch_size(batch_size)
+    check_count(batch_size, "batch_size")
     found = read_texts(texts)
     source = open_source(model, tokenizer)
     encoded = encode(source, found, max_length, words=pooling in BY_TOKEN)
@@ -161,8 +161,14 @@ class Extraction:
         self.rows: Rows = rows_for(pooling, encoded)
         padded = pooling == "padded_mean"
         self.length = (max_length or int(encoded.lengths.max())) if padded else None
+        require_layers_of_one_model(source)
         shortest = encoded.batch(encoded.order[-1:], device)
         probe = hidden_states(source, shortest)
+        if probe[0].shape[:2] != shortest.mask.shape:
+            raise ValueError(
+                f"{type(source.body).__name__} gives states of shape {tuple(probe[0].shape)} for "
+                f"{shortest.mask.shape[1]} tokens. Pass a model with a state for each token."
+            )
         self.layers = choose_layers(layers, len(probe), "hidden states")
 
     def in_memory(self, progress: bool) -> NDArray[Any]:
@@ -224,7 +230,7 @@ class Extraction:
     def _values(self, batch: Batch) -> NDArray[Any]:
         states = hidden_states(self.source, batch)
         pooled = torch.stack([self.rows(precise(states[i]), batch) for i in self.layers])
-        return _cast(precise(pooled).cpu().numpy(), self.dtype)
+        return _cast(precise(pooled).cpu().numpy(), self.dtype, batch)
 
 
 def precise(values: Tensor) -> Tensor:
@@ -252,7 +258,19 @@ def ask(source: Source, batch: Batch, **wanted: bool) -> Any:
     return body(**batch.inputs, **wanted, return_dict=True)
 
 
-def _cast(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+def require_layers_of_one_model(source: Source) -> None:
+    """Refuse a stitched model, of which only the lower half would be asked."""
+    if getattr(source.model, "is_stitched", False):
+        raise TypeError("model is stitched. Ask the two models that it is made of.")
+
+
+def _cast(values: NDArray[Any], dtype: np.dtype[Any], batch: Batch) -> NDArray[Any]:
+    if not np.isfinite(values).all():
+        few = ", ".join(map(str, np.sort(batch.texts)[:3]))
+        raise ValueError(
+            f"Hidden states are not finite, for a text among texts[{few} ...]. A model in half "
+            "precision may overflow: load it in float32 or bfloat16."
+        )
     limit = np.finfo(dtype).max
     if dtype.itemsize < values.itemsize and np.abs(values).max(initial=0) > limit:
         raise OverflowError(

@@ -23,8 +23,8 @@ _STACKS = dict.fromkeys(_IN_ENCODER, ("encoder", "layer")) | {
 class StitchedModel(nn.Module):
     """The lower layers of one encoder, a map, and the upper layers and the head of another.
 
-    `stitch` makes it. Parameters are those of the two models, not copies: what trains it trains
-    them.
+    `stitch` makes it. Parameters and layers are those of the two models, not copies: what trains it
+    trains them, and `train` and `eval` set the mode of theirs.
 
     Parameters
     ----------
@@ -35,6 +35,8 @@ class StitchedModel(nn.Module):
     top : Module
         Takes states as ``inputs_embeds``.
     """
+
+    is_stitched = True
 
     def __init__(self, bottom: nn.Module, middle: nn.Module, top: nn.Module) -> None:
         super().__init__()
@@ -75,7 +77,9 @@ class StitchedModel(nn.Module):
             As the second model gives it.
         """
         types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        below = self.bottom(input_ids=input_ids, attention_mask=attention_mask, **types)
+        below = self.bottom(
+            input_ids=input_ids, attention_mask=attention_mask, **types, return_dict=True
+        )
         states = self.map(below.last_hidden_state)
         return self.top(inputs_embeds=states, attention_mask=attention_mask, **kwargs)
 
@@ -206,11 +210,12 @@ def _require_widths(middle: nn.Module, body_a: Any, body_b: Any) -> None:
     rows = torch.zeros(2, sizes[0], device=parameter.device, dtype=parameter.dtype)
     try:
         with torch.no_grad():
-            came = tuple(middle(rows).shape)
+            # A copy, for some modules change with what passes through them.
+            came = tuple(copy.deepcopy(middle)(rows).shape)
     except RuntimeError as error:
         raise ValueError(
-            f"aligner cannot map states of width {sizes[0]}, which is that of the first model: "
-            f"{error}. Fit it on states of these two models."
+            f"aligner cannot map states of width {sizes[0]} and type {rows.dtype}, which are those "
+            f"of the first model: {error}. Fit it on states of these two models."
         ) from error
     if came != (2, sizes[1]):
         raise ValueError(

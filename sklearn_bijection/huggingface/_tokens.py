@@ -15,7 +15,7 @@ from ._pooling import TokenRows
 from ._texts import Text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TokenStates:
     """Hidden states of tokens or words, with the text and the word of each row.
 
@@ -74,8 +74,30 @@ class TokenStates:
         Returns
         -------
         states, others : ndarray of shape (n_layers, n_pairs, width) each
-            Words that both models saw; one that was cut off in either is left out. Tokens pair only
-            where both tokenizers cut all texts alike.
+            As `match` pairs them.
+
+        Raises
+        ------
+        ValueError
+            If the texts differ, one has words and the other tokens, or the tokens differ.
+        """
+        mine, theirs = self.match(other)
+        return self.states[:, mine], other.states[:, theirs]
+
+    def match(self, other: TokenStates) -> tuple[Index, Index]:
+        """Positions of the rows of both that belong together.
+
+        Parameters
+        ----------
+        other : TokenStates
+            Of the same texts, from another model.
+
+        Returns
+        -------
+        rows, others : ndarray of shape (n_pairs,) each
+            Words that both models saw whole. Tokens pair only where both tokenizers cut all texts
+            alike. ``self.text[rows]`` are the groups that a cross-validation must keep together:
+            words of one text are no independent samples.
 
         Raises
         ------
@@ -92,11 +114,12 @@ class TokenStates:
                     "The two tokenizers cut the texts differently, so tokens do not pair. "
                     "Extract both with pooling='words'."
                 )
-            return self.states, other.states
+            rows = np.arange(len(self.text))
+            return rows, rows
         stride = 1 + max(rows.word.max(initial=0) for rows in (self, other))
         key, other_key = (rows.text * stride + rows.word for rows in (self, other))
         _, mine, theirs = np.intersect1d(key, other_key, assume_unique=True, return_indices=True)
-        return self.states[:, mine], other.states[:, theirs]
+        return mine, theirs
 
 
 def _digest(texts: Sequence[Text]) -> str:

@@ -1,0 +1,121 @@
+"""What went wrong once with the network, each as the input that showed it."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from conftest import noisy_pair
+from numpy.random import RandomState
+from skorch.callbacks import Checkpoint, EarlyStopping, LRScheduler
+
+from sklearn_bijection import INNAligner, ProcrustesAligner
+from sklearn_bijection._inn._pairs import RawPairs, split
+from sklearn_bijection.metrics import r2
+
+
+def start(**options):
+    return INNAligner(**{"max_epochs": 0, "random_state": 0, **options})
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_views_that_know_little_of_each_other_are_shrunk_both_ways(share):
+    rng = np.random.default_rng(77)
+    X = rng.normal(size=(1400, 20))
+    y = share * X + np.sqrt(1 - share**2) * rng.normal(size=(1400, 20))
+    fitted = start().fit(X[:400], y[:400])
+    # The mean alone has 0; a linear bijection has -0.9 and less here.
+    assert r2(y[400:], fitted.transform(X[400:])) > -0.4
+    assert r2(X[400:], fitted.inverse_transform(y[400:])) > -0.4
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [EarlyStopping(), LRScheduler("ReduceLROnPlateau", monitor="valid_loss"), Checkpoint],
+    ids=["early stopping", "plateau", "checkpoint"],
+)
+def test_callbacks_that_look_at_validation_rows_do_not_break_the_repetition(callback, tmp_path):
+    if callback is Checkpoint:
+        callback = Checkpoint(dirname=tmp_path)
+    X, y = noisy_pair(200)
+    options = {"init": None, "lr": 0.01, "max_epochs": 3, "random_state": 0, "refit": True}
+    fitted = INNAligner(callbacks=[callback], **options).fit(X, y)
+    assert fitted.best_epoch_ > 0
+
+
+def raw(X, y):
+    return RawPairs(X, y, np.ones(len(X)), np.arange(len(X)))
+
+
+@pytest.mark.parametrize("n_kinds", [3, 5, 30])
+def test_copies_of_a_row_are_on_one_side_of_the_split(n_kinds):
+    rng = np.random.default_rng(0)
+    X, y = (np.repeat(rng.normal(size=(n_kinds, 4)), 20, axis=0) for _ in range(2))
+    learned, held = split(raw(X, y), 0.1, RandomState(0))
+    assert len(learned) + len(held) == len(X)
+    assert len(held) >= 20
+    assert len(np.unique(X[learned.rows], axis=0)) >= 2
+    assert not set(map(tuple, X[learned.rows])) & set(map(tuple, X[held.rows]))
+
+
+def test_rows_that_differ_are_split_as_they_are_drawn():
+    X, y = noisy_pair(50)
+    learned, held = split(raw(X, y), 0.1, RandomState(0))
+    assert sorted([*learned.rows, *held.rows]) == list(range(50))
+    assert set(held.rows) == set(RandomState(0).permutation(50)[:5])
+
+
+@pytest.mark.parametrize("init", ["gated", None, ProcrustesAligner()], ids=str)
+@pytest.mark.parametrize("mixing", ["none", "rotation", "orthogonal"])
+def test_the_default_type_of_torch_does_not_matter(init, mixing):
+    X, y = noisy_pair(80)
+    options = {"init": init, "mixing": mixing, "learn_linear": True, "max_epochs": 1}
+    expected = INNAligner(random_state=0, **options).fit(X, y).transform(X)
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = INNAligner(random_state=0, **options).fit(X, y).transform(X)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert np.isfinite(found).all()
+    if init != "gated" or mixing == "none":
+        # Initial weights of the nets are drawn alike in float32.
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_threads_do_not_disturb_each_other():
+    X, y = noisy_pair(120)
+
+    def fit(_):
+        return INNAligner(init=None, max_epochs=2, random_state=0).fit(X, y).transform(X)
+
+    before = torch.get_rng_state()
+    with ThreadPoolExecutor(2) as pool:
+        first, *others = pool.map(fit, range(4))
+    for other in others:
+        np.testing.assert_array_equal(first, other)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_parameters_from_a_file_leave_nothing_of_a_former_fit(tmp_path):
+    X, y = noisy_pair(60, 4, 4)
+    written = start().fit(X, y)
+    written.save_params(tmp_path / "map.safetensors")
+    wide = [pd.DataFrame(a).add_prefix("c") for a in noisy_pair(60, 8, 8)]
+    aligner = start().set_output(transform="pandas").fit(*wide)
+    aligner.load_params(tmp_path / "map.safetensors")
+    assert len(aligner.get_feature_names_out()) == 4
+    np.testing.assert_array_equal(aligner.transform(X), written.transform(X))
+    assert aligner.roundtrip_error_ == written.roundtrip_error_
+
+
+def test_a_file_of_something_else_is_refused(tmp_path):
+    (tmp_path / "x").write_bytes(b"not at all")
+    with pytest.raises(ValueError, match="is no safetensors file"):
+        INNAligner().load_params(tmp_path / "x")
+
+
+def test_a_type_that_turns_the_unit_into_zero_is_refused():
+    X, y = noisy_pair(60)
+    with pytest.raises(ValueError, match=r"torch\.float16 turns .* into zero"):
+        start().fit(X * 1e-9, y).to_torch(torch.float16)
