@@ -14,6 +14,7 @@ as ``google/multiberts-seed_0 google/multiberts-seed_1`` where there is a hub.
 
 import argparse
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,7 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     """Compare, then stitch."""
     options = parse()
+    warnings.filterwarnings("once", message=".*were cut")
     facts = environment()
     print(describe(facts))
     folder = options.folder

@@ -41,7 +41,7 @@ _SKLEARN_METHODS = [
 ]
 autodoc_default_options = {
     "members": True,
-    "inherited-members": ", ".join([*_SKLEARN_BASES, "tuple", "object"]),
+    "inherited-members": ", ".join([*_SKLEARN_BASES, "Module", "tuple", "object"]),
     "exclude-members": ", ".join(_SKLEARN_METHODS),
 }
 autodoc_member_order = "bysource"

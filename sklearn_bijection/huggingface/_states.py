@@ -74,7 +74,8 @@ default="mean"
         Floating type of the result. Models in half precision are pooled in float32.
     out : path-like, default=None
         A ``.npy`` file to write instead of holding the result in memory. A run that was broken off
-        goes on where it was; the file ``OUT.json`` beside it says how it was made.
+        goes on where it was; the file ``OUT.json`` beside it says how it was made. One run at a time
+        may write a file.
     progress : bool, default=True
         Show a progress bar on stderr.
 
@@ -90,7 +91,8 @@ default="mean"
         If the model is none, or a text is not a str; it says which.
     ValueError
         If a layer is out of range, the tokenizer does not belong to the model, `max_length` is more
-        than the model takes, weights are missing, or `out` was begun with other settings.
+        than the model takes, weights are missing, states are not finite, or `out` was begun with other
+        settings.
     OverflowError
         If a value does not fit `dtype`.
 
@@ -98,10 +100,11 @@ default="mean"
     -----
     The model is asked in eval mode, without gradients, and is left in the mode it was in. Texts are
     sorted by length, padded on the right with a mask whatever side the tokenizer pads on, and come
-    back in their order: a text has the same states alone and in a batch, up to rounding. All layers
-    come from one pass. Memory: the result, the token ids, and one batch of all layers' states; with
-    `out` the result lies on disk. A text without any token, such as an empty one where there are no
-    special tokens, is given the token that begins a text.
+    back in their order: a text has the same states alone and in a batch, up to rounding, with every
+    model that honours its mask (FNet does not, and the convolutions of ConvBERT reach over it). All
+    layers come from one pass, and threads take turns. Memory: the result, the token ids, and one batch
+    of all layers' states; with `out` the result lies on disk. A text without any token, such as an empty
+    one where there are no special tokens, is given the token that begins a text.
 
     Examples
     --------
