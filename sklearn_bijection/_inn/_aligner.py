@@ -105,7 +105,8 @@ class INNAligner(BaseAligner):
     cosine : float, default=0.0
         Weight of the cosine distance in the loss.
     callbacks : list of skorch callbacks, default=None
-        Copies of them join the training, but not its repetition with all rows, see `refit`.
+        Copies of them join the training. Those that watch validation rows, such as ``EarlyStopping``, are
+        left out of its repetition with all rows, see `refit`.
     device : str, default="auto"
         "cpu", "cuda", "cuda:1", "mps"; "auto" is the first of cuda, mps and cpu that is there.
     compile : bool, default=False

@@ -174,8 +174,14 @@ def _callbacks(n_rows: int, validated: bool, repeated: bool, options: TrainingOp
         found.append(("early_stopping", stopping))
     if options.verbose:
         found.append(("bar", EpochBar(options.max_epochs)))
-    # A repetition has no rows to judge by, which many a callback looks for.
-    return found if repeated else [*found, *deepcopy(list(options.callbacks))]
+    joining = (c for c in options.callbacks if not (repeated and _watches_validation(c)))
+    return [*found, *deepcopy(list(joining))]
+
+
+def _watches_validation(callback: Any) -> bool:
+    """Whether it goes by rows to judge by, which a repetition with all rows does not have."""
+    _, watching = callback if isinstance(callback, tuple) else ("", callback)
+    return "valid" in str(getattr(watching, "monitor", ""))
 
 
 def _silent(text: str) -> None:
