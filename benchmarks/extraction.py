@@ -23,7 +23,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
+if "--model" not in sys.argv:
+    # The packaged weights need no hub, and nobody shall wait for one.
+    os.environ["HF_HUB_OFFLINE"] = "1"
 
 import numpy as np
 import torch

@@ -4,8 +4,9 @@ Usage: ``python benchmarks/minibert.py OUT``, and ``--help`` for the options.
 
 Writes ``OUT/seed0``, ``OUT/seed1`` and, the same networks before their first step, ``OUT/untrained0``,
 ``OUT/untrained1``: an experiment on trained models needs that control. ``AutoModel`` and
-``AutoTokenizer`` load each folder. The seed decides the initial weights, the order of the sentences,
-the masks and the dropout; text, tokenizer, architecture and schedule are the same for all.
+``AutoTokenizer`` load each folder. ``OUT/held_out.txt`` has the sentences that no network saw. The seed
+decides the initial weights, the order of the sentences, the masks and the dropout; text, tokenizer,
+architecture and schedule are the same for all.
 
 The text is what reads as a sentence in the docstrings of installed packages: their versions decide it,
 and its fingerprint is printed. ``--text FILE`` takes another, one sentence a line; ``--packages
@@ -233,6 +234,8 @@ def main() -> None:
         else read_packages(options.packages, quiet=options.quiet)
     )
     print(text.summary, flush=True)
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "held_out.txt").write_text("\n".join(text.held_out) + "\n", encoding="utf-8")
     corpus = make_corpus(text, options.vocab)
     found = [judge_frequencies(corpus)]
     for seed in options.seeds:

@@ -4,22 +4,19 @@ Usage: ``python benchmarks/minibert.py FOLDER`` makes the models, then ``python 
 FOLDER``; ``--help`` for the options. ``--models A B`` takes any two encoders that share a tokenizer, such
 as ``google/multiberts-seed_0 google/multiberts-seed_1`` where there is a hub.
 
-* *Layers*: held-out R² of `CCAAligner` from every layer of the one to every layer of the other, on the
-  packaged sentences, mean over tokens; and of the two untrained models, which is the control: what two
-  networks share that have learned nothing.
+* *Layers*: held-out R² of `CCAAligner` from every layer of the one to every layer of the other, mean over
+  tokens, on the sentences that minibert.py has held out (or the packaged ones); and of the two untrained
+  models, which is the control: what two networks share that have learned nothing.
 * *Stitching*: the lower layers of the first model up to a layer, an aligner fitted to tokens, the layers of
   the second from there on with its head. Masked-language loss on held-out sentences, in nats, beside both
   models as they are.
 """
 
 import argparse
-import os
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import numpy as np
 import torch
@@ -40,8 +37,8 @@ ALIGNERS: dict[str, Any] = {
     "CCAAligner(direction='forward')": CCAAligner(direction="forward"),
     "ProcrustesAligner()": ProcrustesAligner(),
     "INNAligner(max_epochs=0)": INNAligner(max_epochs=0, random_state=0),
-    "INNAligner()": INNAligner(random_state=0),
 }
+TRAINED = {"INNAligner()": INNAligner(random_state=0)}
 
 
 class TrainingMean:
@@ -62,6 +59,14 @@ class TrainingMean:
         return layer.to(dtype)
 
 
+def sentences(folder: Path | None) -> list[str]:
+    """Those that minibert.py has held out, or the packaged ones."""
+    held_out = folder and folder / "held_out.txt"
+    if held_out and held_out.exists():
+        return held_out.read_text(encoding="utf-8").splitlines()
+    return list(load_sentence_pair().sentences)
+
+
 def states_of(model: str, texts: Sequence[str], **options: Any) -> Any:
     """Hidden states, with a bar."""
     return extract_hidden_states(model, texts, **options)
@@ -78,7 +83,11 @@ def layers(pairs: dict[str, tuple[str, str]], texts: Sequence[str], cv: int) -> 
 
 
 def stitched(
-    models: tuple[str, str], train: Sequence[str], test: Sequence[str], n_tokens: int
+    models: tuple[str, str],
+    train: Sequence[str],
+    test: Sequence[str],
+    n_tokens: int,
+    aligners: dict[str, Any],
 ) -> Iterator[dict[str, Any]]:
     """Losses of both models, and of what comes of them by each aligner at each layer."""
     tokenizer = AutoTokenizer.from_pretrained(models[0])
@@ -94,7 +103,7 @@ def stitched(
     # Layers of one token are rows of one text: what is left out is left out for all.
     chosen = np.random.default_rng(0).permutation(X.shape[1])[:n_tokens]
     for layer in range(len(X)):
-        for name, aligner in {"training mean": TrainingMean(), **ALIGNERS}.items():
+        for name, aligner in {"training mean": TrainingMean(), **aligners}.items():
             aligner.fit(X[layer, chosen], y[layer, chosen])
             model = stitch(*live, layer, layer, aligner)
             yield {"name": name, "layer": layer, "loss": loss(model)}
@@ -120,8 +129,9 @@ def parse() -> argparse.Namespace:
     add = parser.add_argument
     add("folder", type=Path, nargs="?", help="what minibert.py wrote")
     add("--models", nargs=2, metavar="MODEL", help="two others, without a control")
-    add("--texts", type=int, default=2500, help="packaged sentences to be used (2500)")
+    add("--texts", type=int, default=2500, help="sentences to be used (2500)")
     add("--tokens", type=int, default=20_000, help="an aligner is fitted to (20000)")
+    add("--train", action="store_true", help="stitch by a trained network too: minutes a layer")
     add("--cv", type=int, default=5, help="splits of the layers (5)")
     add("--picture", type=Path, help="file to draw the layers to")
     add("--json", type=Path, help="file to write all figures to")
@@ -141,14 +151,18 @@ def main() -> None:
     pairs = {"trained": tuple(options.models or (f"{folder}/seed0", f"{folder}/seed1"))}
     if folder:
         pairs["untrained"] = (f"{folder}/untrained0", f"{folder}/untrained1")
-    texts = load_sentence_pair().sentences[: options.texts]
+    texts = sentences(folder)[: options.texts]
     compared = layers(pairs, texts, options.cv)
     if options.picture:
         from sklearn_bijection.displays import LayerDisplay
 
         LayerDisplay.from_comparison(compared["trained"]).figure_.savefig(options.picture)
     cut = len(texts) * 4 // 5
-    records = list(stitched(pairs["trained"], texts[:cut], texts[cut:], options.tokens))
+    aligners = {**ALIGNERS, **(TRAINED if options.train else {})}
+    records = []
+    for record in stitched(pairs["trained"], texts[:cut], texts[cut:], options.tokens, aligners):
+        print(f"{record['name']} {record['layer']}: {record['loss']:.3f}", flush=True)
+        records.append(record)
     print(show(records), flush=True)
     figures = {name: found.rows for name, found in compared.items()}
     write_json(options.json, {"environment": facts, "layers": figures, "stitching": records})
