@@ -67,16 +67,11 @@ def sentences(folder: Path | None) -> list[str]:
     return list(load_sentence_pair().sentences)
 
 
-def states_of(model: str, texts: Sequence[str], **options: Any) -> Any:
-    """Hidden states, with a bar."""
-    return extract_hidden_states(model, texts, **options)
-
-
 def layers(pairs: dict[str, tuple[str, str]], texts: Sequence[str], cv: int) -> dict[str, Any]:
     """R² of every layer to every layer, for each pair of models."""
     found = {}
     for name, models in pairs.items():
-        stacks = [states_of(model, texts) for model in models]
+        stacks = [extract_hidden_states(model, texts) for model in models]
         found[name] = compare_layers(*stacks, CCAAligner(), cv=cv)
         print(f"\n{name}: {models[0]}, {models[1]}\n{found[name]}", flush=True)
     return found
@@ -98,7 +93,9 @@ def stitched(
 
     for name, model in zip(("the first model", "the second model"), live, strict=True):
         yield {"name": name, "layer": "", "loss": loss(model)}
-    rows = [states_of(model, train, tokenizer=tokenizer, pooling="tokens") for model in live]
+    rows = [
+        extract_hidden_states(model, train, tokenizer=tokenizer, pooling="tokens") for model in live
+    ]
     X, y = rows[0].pair(rows[1])
     # Layers of one token are rows of one text: what is left out is left out for all.
     chosen = np.random.default_rng(0).permutation(X.shape[1])[:n_tokens]

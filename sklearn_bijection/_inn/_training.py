@@ -22,8 +22,9 @@ from ._net import BestEpoch, BothWays, CosineSchedule, DivergedError, EpochBar, 
 from ._pairs import Pairs
 
 #: The few numbers of the gates bear larger steps than the many of the couplings.
-_ONE_AT_A_TIME = RLock()
 _GATE_LR = 5.0
+
+_ONE_AT_A_TIME = RLock()
 
 
 @dataclass(frozen=True)

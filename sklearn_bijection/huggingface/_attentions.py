@@ -15,7 +15,7 @@ from tqdm import tqdm
 from ._choices import Layers, check_count, choose_layers, floating
 from ._encode import Batch, encode
 from ._source import Source, at_rest, open_source
-from ._states import ask, precise, require_layers_of_one_model
+from ._states import ask, precise
 from ._texts import read_texts
 
 _SLACK = 0.05
@@ -133,7 +133,6 @@ def extract_attentions(
     source = open_source(model, tokenizer)
     encoded = encode(source, found, max_length)
     with at_rest(source, device) as place, eager_attention(source.body):
-        require_layers_of_one_model(source)
         shortest = encoded.batch(encoded.order[-1:], place)
         probe = _attentions(source, shortest)
         _require_shares(source, probe, shortest)

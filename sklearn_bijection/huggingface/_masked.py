@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,8 @@ def masked_lm_loss(
     encoded = encode(source, found, max_length)
     labels = _labels(encoded, source.tokenizer, mask_probability, random_state)
     masked = np.where(labels == _NOT_ASKED, encoded.ids, source.tokenizer.mask_token_id)
-    asked, total = _with(encoded, masked), 0.0
+    asked, total = replace(encoded, ids=masked.astype(np.int32)), 0.0
+    greatest_id = int(encoded.ids.max())
     with (
         at_rest(source, device) as place,
         tqdm(desc="masked tokens", total=len(found), unit="text", disable=not progress) as bar,
@@ -102,7 +104,7 @@ def masked_lm_loss(
         for batch in asked.batches(batch_size, place):
             wanted = torch.full(batch.mask.shape, _NOT_ASKED, device=place)
             wanted[batch.mask] = torch.from_numpy(labels[asked.tokens_of(batch.texts)]).to(place)
-            logits = _logits(source.model, batch.inputs, int(encoded.ids.max()))
+            logits = _logits(source.model, batch.inputs, greatest_id)
             total += _summed_loss(logits, wanted)
             bar.update(len(batch.texts))
     return total / int((labels != _NOT_ASKED).sum())
@@ -122,12 +124,6 @@ def _labels(encoded: Encoded, tokenizer: Any, share: float, random_state: Any) -
             "Raise it or pass more texts."
         )
     return np.where(chosen, encoded.ids, _NOT_ASKED).astype(np.int64)
-
-
-def _with(encoded: Encoded, ids: Any) -> Encoded:
-    return Encoded(
-        ids.astype(np.int32), encoded.starts, encoded.types, encoded.words, encoded.padding
-    )
 
 
 def _require_masked_head(model: Any) -> None:

@@ -82,7 +82,7 @@ def body_of(model: Any) -> Any:
     return getattr(model, "base_model", model)
 
 
-def open_source(model: Any, tokenizer: Any = None, **options: Any) -> Source:
+def open_source(model: Any, tokenizer: Any = None) -> Source:
     """Load what is given by name, and check what is given live.
 
     Parameters
@@ -91,8 +91,6 @@ def open_source(model: Any, tokenizer: Any = None, **options: Any) -> Source:
         A source is handed through.
     tokenizer : str, path-like, transformers.PreTrainedTokenizerBase or None
         None takes the one that belongs to the model.
-    **options
-        Passed on when the model is loaded.
 
     Returns
     -------
@@ -101,7 +99,7 @@ def open_source(model: Any, tokenizer: Any = None, **options: Any) -> Source:
     if isinstance(model, Source):
         return model
     named = isinstance(model, str | PathLike)
-    live = load_model(fspath(model), **options) if named else require_model(model)
+    live = load_model(fspath(model)) if named else require_model(model)
     name = model if tokenizer is None and named else tokenizer
     if name is None:
         name = getattr(model, "name_or_path", "")
@@ -131,14 +129,12 @@ def load_tokenizer(name: str) -> Any:
     return tokenizer
 
 
-def load_model(name: str, **options: Any) -> Any:
+def load_model(name: str) -> Any:
     """Load a model without its head, in eval mode, and refuse weights that are not there."""
     kind = _saved_as(name)
     # AutoModel would make a decoder too, at random.
     whole = not kind.endswith("EncoderModel")
-    return _loaded(
-        getattr(require("transformers", "hf"), "AutoModel" if whole else kind), name, **options
-    )
+    return _loaded(getattr(require("transformers", "hf"), "AutoModel" if whole else kind), name)
 
 
 def load_with_head(name: str) -> Any:
@@ -161,11 +157,11 @@ def _saved_as(name: str) -> str:
     return str(kind)
 
 
-def _loaded(kind: Any, name: str, **options: Any) -> Any:
+def _loaded(kind: Any, name: str) -> Any:
     # Weights that a checkpoint lacks are drawn at random.
     fork = torch.random.fork_rng(devices=[])
     with fork, _quiet(require("transformers.utils.logging", "hf")):
-        model, report = kind.from_pretrained(name, output_loading_info=True, **options)
+        model, report = kind.from_pretrained(name, output_loading_info=True)
     # A pooler is on top of the hidden states; many checkpoints come without one.
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:

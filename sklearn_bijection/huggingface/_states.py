@@ -164,7 +164,6 @@ class Extraction:
         self.rows: Rows = rows_for(pooling, encoded)
         padded = pooling == "padded_mean"
         self.length = (max_length or int(encoded.lengths.max())) if padded else None
-        require_layers_of_one_model(source)
         shortest = encoded.batch(encoded.order[-1:], device)
         probe = hidden_states(source, shortest)
         if probe[0].shape[:2] != shortest.mask.shape:
@@ -254,17 +253,14 @@ def hidden_states(source: Source, batch: Batch) -> Sequence[Tensor]:
 
 def ask(source: Source, batch: Batch, **wanted: bool) -> Any:
     """Run the model, without its head, on a batch."""
+    if getattr(source.model, "is_stitched", False):
+        # Only its lower half would be asked.
+        raise TypeError("model is stitched. Ask the two models that it is made of.")
     body = source.body
     # A decoder would keep keys and values for tokens that never come.
     if not body.config.is_encoder_decoder and hasattr(body.config, "use_cache"):
         wanted["use_cache"] = False
     return body(**batch.inputs, **wanted, return_dict=True)
-
-
-def require_layers_of_one_model(source: Source) -> None:
-    """Refuse a stitched model, of which only the lower half would be asked."""
-    if getattr(source.model, "is_stitched", False):
-        raise TypeError("model is stitched. Ask the two models that it is made of.")
 
 
 def _cast(values: NDArray[Any], dtype: np.dtype[Any], batch: Batch) -> NDArray[Any]:
