@@ -8,13 +8,15 @@ much more than that sum, so that the network ends about where it started.
 The description leaves open what is chosen here: hidden layers as wide as the rows, leaky rectifiers, and
 log-scales that end in a tanh.
 
+Beside it stands the CCA that the recipe was compared with, `PublishedCCA`.
+
 References
 ----------
 Ren et al., "All Roads Lead to Rome? Exploring the Invariance of Transformers' Representations", arXiv
 2305.14555 (2023).
 """
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -134,6 +136,68 @@ class PublishedRecipe:
         filled = np.zeros((len(rows), self.width), np.float32)
         filled[:, : rows.shape[1]] = rows
         return torch.from_numpy(filled).to(self.device)
+
+
+class Whitened(NamedTuple):
+    """What the published CCA knows of one side."""
+
+    mean: Array
+    scale: float
+    whitener: Array
+
+    @classmethod
+    def of(cls, rows: Array, epsilon: float) -> Self:
+        """Divide the covariance by its greatest entry, and take the inverse root."""
+        covariance = np.cov(rows, rowvar=False)
+        scale = np.abs(covariance).max()
+        values, vectors = np.linalg.eigh(covariance / scale + epsilon * np.eye(len(covariance)))
+        return cls(rows.mean(axis=0), np.sqrt(scale), (vectors / np.sqrt(values)) @ vectors.T)
+
+
+class PublishedCCA:
+    """The CCA of Ren et al. (2023) as an aligner: a broken map, with its faults left in.
+
+    Whitened sides, one decomposition ``Zx Cxy Zy = U diag(rho) V'``, and the map
+    ``(x - mean_x) Zx U (Zy V')^-1 + mean_y``, where ``(Zy V)^-1`` is right. Three faults:
+
+    * The routine gives the transpose of V, which is taken for V: each canonical direction of the one
+      side is led to a combination of those of the other side that has nothing to do with it.
+    * Each covariance is divided by its greatest entry, and the map does not give the units back.
+    * The canonical correlations are dropped. That alone is no fault: it is the symmetric map, which is
+      what ``CCAAligner(shrinkage=0)`` gives, with the other two mended.
+
+    Parameters
+    ----------
+    epsilon : float, default=1e-10
+        Added to the diagonals of the divided covariances: no shrinkage worth the name.
+    """
+
+    def __init__(self, *, epsilon: float = 1e-10) -> None:
+        self.epsilon = epsilon
+
+    def fit(self, X: Array, y: Array) -> Self:
+        """Whiten, decompose, and pair what does not belong together."""
+        X, y = X.astype(np.float64), y.astype(np.float64)
+        self.x, self.y = (Whitened.of(rows, self.epsilon) for rows in (X, y))
+        cross = (X - self.x.mean).T @ (y - self.y.mean) / (len(X) - 1)
+        cross /= self.x.scale * self.y.scale
+        U, _, V_transposed = np.linalg.svd(self.x.whitener @ cross @ self.y.whitener)
+        k = min(len(U), len(V_transposed))
+        weight_x = self.x.whitener @ U[:, :k]
+        weight_y = self.y.whitener @ V_transposed[:, :k]
+        self.there = weight_x @ np.linalg.pinv(weight_y)
+        self.back = weight_y @ np.linalg.pinv(weight_x)
+        return self
+
+    def transform(self, X: Array) -> Array:
+        """Map `X` into the space of y."""
+        image: Array = (X - self.x.mean) @ self.there + self.y.mean
+        return image
+
+    def inverse_transform(self, y: Array) -> Array:
+        """Map `y` back."""
+        image: Array = (y - self.y.mean) @ self.back + self.x.mean
+        return image
 
 
 def recipes(**options: Any) -> dict[str, PublishedRecipe]:

@@ -14,49 +14,20 @@ as ``google/multiberts-seed_0 google/multiberts-seed_1`` where there is a hub.
 
 import argparse
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-from _report import describe, environment, table, write_json
+from _report import describe, environment, write_json
+from _stitching import ALIGNERS, FLOOR, TRAINED, Joint, losses_table
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-from sklearn_bijection import CCAAligner, INNAligner, ProcrustesAligner
+from sklearn_bijection import CCAAligner
 from sklearn_bijection.datasets import load_sentence_pair
-from sklearn_bijection.huggingface import (
-    compare_layers,
-    extract_hidden_states,
-    masked_lm_loss,
-    stitch,
-)
+from sklearn_bijection.huggingface import compare_layers, extract_hidden_states
 
-ALIGNERS: dict[str, Any] = {
-    "CCAAligner()": CCAAligner(),
-    "CCAAligner(direction='forward')": CCAAligner(direction="forward"),
-    "ProcrustesAligner()": ProcrustesAligner(),
-    "INNAligner(max_epochs=0)": INNAligner(max_epochs=0, random_state=0),
-}
-TRAINED = {"INNAligner()": INNAligner(random_state=0)}
-
-
-class TrainingMean:
-    """The control of stitching: every token becomes the mean token of the second model."""
-
-    def fit(self, X: Any, y: Any) -> "TrainingMean":
-        """Remember the mean."""
-        self.mean_ = torch.from_numpy(np.mean(y, axis=0))
-        return self
-
-    def to_torch(self, dtype: torch.dtype) -> torch.nn.Module:
-        """A module that answers with it."""
-        width = len(self.mean_)
-        layer = torch.nn.Linear(width, width)
-        torch.nn.init.zeros_(layer.weight)
-        with torch.no_grad():
-            layer.bias.copy_(self.mean_)
-        return layer.to(dtype)
+TITLE = "Masked-language loss on held-out sentences, in nats"
 
 
 def sentences(folder: Path | None) -> list[str]:
@@ -78,46 +49,18 @@ def layers(pairs: dict[str, tuple[str, str]], texts: Sequence[str], cv: int) -> 
 
 
 def stitched(
-    models: tuple[str, str],
-    train: Sequence[str],
-    test: Sequence[str],
-    n_tokens: int,
-    aligners: dict[str, Any],
-) -> Iterator[dict[str, Any]]:
+    models: tuple[str, str], texts: Sequence[str], n_tokens: int, aligners: dict[str, Any]
+) -> list[dict[str, Any]]:
     """Losses of both models, and of what comes of them by each aligner at each layer."""
+    first, second = map(AutoModelForMaskedLM.from_pretrained, models)
+    cut = len(texts) * 4 // 5
     tokenizer = AutoTokenizer.from_pretrained(models[0])
-    live = [AutoModelForMaskedLM.from_pretrained(model) for model in models]
-
-    def loss(model: Any) -> float:
-        return masked_lm_loss(model, test, tokenizer=tokenizer, progress=False)
-
-    for name, model in zip(("the first model", "the second model"), live, strict=True):
-        yield {"name": name, "layer": "", "loss": loss(model)}
-    rows = [
-        extract_hidden_states(model, train, tokenizer=tokenizer, pooling="tokens") for model in live
-    ]
-    X, y = rows[0].pair(rows[1])
-    # Layers of one token are rows of one text: what is left out is left out for all.
-    chosen = np.random.default_rng(0).permutation(X.shape[1])[:n_tokens]
-    for layer in range(len(X)):
-        for name, aligner in {"training mean": TrainingMean(), **aligners}.items():
-            aligner.fit(X[layer, chosen], y[layer, chosen])
-            model = stitch(*live, layer, layer, aligner)
-            yield {"name": name, "layer": layer, "loss": loss(model)}
-
-
-def show(records: Sequence[dict[str, Any]]) -> str:
-    """One row for each model or aligner, one column for each layer."""
-    depth = sorted({r["layer"] for r in records if r["layer"] != ""})
-    by_name: dict[str, dict[Any, float]] = {}
-    for record in records:
-        by_name.setdefault(record["name"], {})[record["layer"]] = record["loss"]
-    rows = [
-        (name, *(f"{found.get(key, np.nan):.3f}" if key in found else "" for key in ("", *depth)))
-        for name, found in by_name.items()
-    ]
-    title = "Masked-language loss on held-out sentences, in nats"
-    return table(title, ("", "alone", *(f"stitched at {layer}" for layer in depth)), rows)
+    joint = Joint.of((first, second), tokenizer, texts[:cut], texts[cut:], n_tokens)
+    records = []
+    for record in chain(joint.alone(), joint.at_equal_layers(FLOOR | aligners)):
+        print(f"{record['name']} {record['layer']}: {record['loss']:.3f}", flush=True)
+        records.append(record)
+    return records
 
 
 def parse() -> argparse.Namespace:
@@ -154,13 +97,9 @@ def main() -> None:
         from sklearn_bijection.displays import LayerDisplay
 
         LayerDisplay.from_comparison(compared["trained"]).figure_.savefig(options.picture)
-    cut = len(texts) * 4 // 5
-    aligners = {**ALIGNERS, **(TRAINED if options.train else {})}
-    records = []
-    for record in stitched(pairs["trained"], texts[:cut], texts[cut:], options.tokens, aligners):
-        print(f"{record['name']} {record['layer']}: {record['loss']:.3f}", flush=True)
-        records.append(record)
-    print(show(records), flush=True)
+    aligners = ALIGNERS | (TRAINED if options.train else {})
+    records = stitched(pairs["trained"], texts, options.tokens, aligners)
+    print(losses_table(TITLE, records), flush=True)
     figures = {name: found.rows for name, found in compared.items()}
     write_json(options.json, {"environment": facts, "layers": figures, "stitching": records})
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from . import datasets, displays, metrics
-from ._linear import CCAAligner, ProcrustesAligner
+from ._linear import CCAAligner, GeneralizedProcrustes, PermutationAligner, ProcrustesAligner
 
 if TYPE_CHECKING:
     from ._inn import INNAligner
@@ -12,7 +12,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CCAAligner",
+    "GeneralizedProcrustes",
     "INNAligner",
+    "PermutationAligner",
     "ProcrustesAligner",
     "__version__",
     "datasets",

@@ -47,10 +47,67 @@ class Affine:
         np.add(image, self.offset, out=image, casting="same_kind")
         return image.astype(rows.dtype, copy=False)
 
-    def then(self, other: Affine) -> Affine:
+    def then(self, other: Way) -> Affine:
         """The map that does this one first and `other` after it."""
         offset = (self.offset - other.centre) @ other.coef + other.offset
         return Affine(self.centre, self.coef @ other.coef, offset)
+
+
+@dataclass(frozen=True, eq=False)
+class Monomial:
+    """One way of a map whose matrix has at most one entry in each row and column.
+
+    Coordinate j of the image is ``(row[index[j]] - centre[index[j]]) * factor[j] + offset[j]``. No matrix is
+    made, and what one way multiplies by the other divides by, so that the way back is exact.
+
+    Parameters
+    ----------
+    centre : ndarray of shape (n_in,)
+    index : ndarray of int of shape (n_out,)
+        Coordinate of the row that each one of the image comes from; -1 where it is the offset alone.
+    factor : ndarray of shape (n_out,)
+        Not zero.
+    offset : ndarray of shape (n_out,)
+    divides : bool, default=False
+        Whether to divide by the factor instead.
+    """
+
+    centre: NDArray[np.float64]
+    index: NDArray[np.intp]
+    factor: NDArray[np.float64]
+    offset: NDArray[np.float64]
+    divides: bool = False
+
+    def __call__(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Map `rows`, keeping their floating type; all is computed in float64."""
+        image = np.empty((len(rows), len(self.index)))
+        np.subtract(rows.take(self.index, axis=1), self.centre[self.index], out=image)
+        (np.divide if self.divides else np.multiply)(image, self.factor, out=image)
+        image += self.offset
+        alone = self.index < 0
+        image[:, alone] = self.offset[alone]
+        return image.astype(rows.dtype, copy=False)
+
+    @property
+    def scale(self) -> NDArray[np.float64]:
+        """What each coordinate is multiplied by, 0 where the image is the offset alone."""
+        scale = 1 / self.factor if self.divides else self.factor
+        return np.where(self.index < 0, 0.0, scale)
+
+    @property
+    def coef(self) -> NDArray[np.float64]:
+        """The matrix, of shape (n_in, n_out), made when it is asked for."""
+        matrix = np.zeros((len(self.centre), len(self.index)))
+        matrix[self.index, np.arange(len(self.index))] = self.scale
+        return matrix
+
+    def then(self, other: Way) -> Affine:
+        """The map that does this one first and `other` after it."""
+        return Affine(self.centre, self.coef, self.offset).then(other)
+
+
+#: One way of an affine map.
+Way = Affine | Monomial
 
 
 def _fits(coef: NDArray[np.float64], kind: np.dtype[Any]) -> bool:
@@ -65,9 +122,9 @@ class AffineMap:
 
     Parameters
     ----------
-    there : Affine
+    there : Affine or Monomial
         From the first space into the second.
-    back : Affine
+    back : Affine or Monomial
         From the second space into the first. Where the widths or ranks differ it undoes `there` on the
         smaller side only.
 
@@ -79,8 +136,8 @@ class AffineMap:
     (array([[7.]]), array([[3.]]))
     """
 
-    there: Affine
-    back: Affine
+    there: Way
+    back: Way
 
     @classmethod
     def about_means(
@@ -92,6 +149,27 @@ class AffineMap:
     ) -> AffineMap:
         """The map that takes `mean_x` to `mean_y`, and back."""
         return cls(Affine(mean_x, coef, mean_y), Affine(mean_y, inverse_coef, mean_x))
+
+    @classmethod
+    def of_pairs(
+        cls,
+        mean_x: NDArray[np.float64],
+        mean_y: NDArray[np.float64],
+        index: NDArray[np.intp],
+        factor: NDArray[np.float64],
+    ) -> AffineMap:
+        """The map that pairs coordinates: y's j-th with x's ``index[j]``-th, times ``factor[j]``.
+
+        Those without a partner, whose index is -1, are their mean.
+        """
+        paired = np.flatnonzero(index >= 0)
+        there, back = np.ones(len(mean_y)), np.ones(len(mean_x))
+        inverse = np.full(len(mean_x), -1)
+        inverse[index[paired]] = paired
+        there[paired] = back[index[paired]] = factor[paired]
+        return cls(
+            Monomial(mean_x, index, there, mean_y), Monomial(mean_y, inverse, back, mean_x, True)
+        )
 
     def forward(self, X: NDArray[Any]) -> NDArray[Any]:
         """Map `X` of shape (n_samples, n_features) into the second space."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import skops.io
 
-from sklearn_bijection import CCAAligner, ProcrustesAligner
+from sklearn_bijection import CCAAligner, PermutationAligner, ProcrustesAligner
 
 # Before any test imports transformers: what it would look for on the hub is a mistake.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -28,6 +28,10 @@ ALIGNERS = {
     "procrustes-forward": ProcrustesAligner(direction="forward"),
     "procrustes-backward": ProcrustesAligner(direction="backward"),
     "procrustes-rotation": ProcrustesAligner(scale=False, allow_reflection=False),
+    "permutation": PermutationAligner(),
+    "permutation-forward": PermutationAligner(signed=True, direction="forward"),
+    "permutation-backward": PermutationAligner(signed=True, direction="backward"),
+    "permutation-plain": PermutationAligner(scale=None, signed=True, matching="inner product"),
 }
 
 

@@ -49,9 +49,9 @@ X, y = np.random.default_rng(0).normal(size=(2, 40, 3))
 Ridge().fit(X, y)
 before = set(sys.modules)
 
-from sklearn_bijection import CCAAligner, ProcrustesAligner
+from sklearn_bijection import CCAAligner, PermutationAligner, ProcrustesAligner
 
-for aligner in [CCAAligner(), ProcrustesAligner()]:
+for aligner in [CCAAligner(), PermutationAligner(), ProcrustesAligner()]:
     aligner.fit(X, y).inverse_transform(aligner.transform(X))
     aligner.score(X, y)
 print(*sorted(set(sys.modules) - before))

@@ -9,9 +9,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import InvalidParameterError
 
-from sklearn_bijection import CCAAligner, ProcrustesAligner
+from sklearn_bijection import CCAAligner, PermutationAligner, ProcrustesAligner
 
-ONE_OF_EACH = {"cca": CCAAligner(), "procrustes": ProcrustesAligner()}
+ONE_OF_EACH = {
+    "cca": CCAAligner(),
+    "procrustes": ProcrustesAligner(),
+    "permutation": PermutationAligner(),
+}
 X, Y = noisy_pair(40, 6, 4)
 for _array in (X, Y):
     _array.setflags(write=False)
@@ -44,7 +48,7 @@ READS_WEIGHT = {
 
 @pytest.fixture(params=ONE_OF_EACH)
 def fitted(request):
-    """The two aligners at their defaults, fitted."""
+    """Each aligner at its defaults, fitted."""
     return clone(ONE_OF_EACH[request.param]).fit(X, Y)
 
 
@@ -216,6 +220,10 @@ WRONG_PARAMETERS = [
     *(ProcrustesAligner(scale=value) for value in (2.0, "yes", None)),
     *(ProcrustesAligner(allow_reflection=value) for value in (1.5, "no", None)),
     *(ProcrustesAligner(direction=value) for value in ("up", None)),
+    *(PermutationAligner(scale=value) for value in (True, 1.0, "negative")),
+    *(PermutationAligner(signed=value) for value in (2, "yes", None)),
+    *(PermutationAligner(matching=value) for value in ("covariance", None)),
+    *(PermutationAligner(direction=value) for value in ("up", None)),
 ]
 
 

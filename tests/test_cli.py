@@ -283,7 +283,7 @@ def test_compare_takes_every_aligner_and_draws(files, capsys):
         capsys, "compare", "X.npy", "Y.npy", "--plot", "p.png", "--cv", "2", "--quiet"
     )
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()[2:7]] == [*ALIGNERS, "mean", "identity"]
+    assert [line.split()[0] for line in out.splitlines()[2:8]] == [*ALIGNERS, "mean", "identity"]
     assert err == ""
     assert Path("p.png").read_bytes().startswith(PNG)
 
@@ -318,7 +318,7 @@ def test_parameters_are_literals_or_words(parameters, expected):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("ccaa", "there are cca, procrustes, inn"),
+        ("ccaa", "there are cca, procrustes, permutation, inn"),
         ("cca:shrink=1", "it has direction, explained_variance, n_components, shrinkage"),
         ("procrustes:shrinkage=1", "it has allow_reflection, direction, scale"),
         ("cca:0.1", "'0.1' is not a list"),
@@ -682,7 +682,7 @@ def test_demo_prints_and_draws(args, small_demo, capsys):
     assert code == 0
     assert "  X  one encoder, 6 wide" in lines
     table = next(i for i, line in enumerate(lines) if line.startswith("aligner "))
-    names = [line.split("  ")[0] for line in lines[table + 2 : table + 8]]
+    names = [line.split("  ")[0] for line in lines[table + 2 : table + 9]]
     assert names == [*ALIGNERS, "cca forward", "mean", "identity"]
     assert "of 100 new sentences land nearest to their own partner" in out
     assert Path("alignment.png").read_bytes().startswith(PNG)

@@ -14,10 +14,14 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from sklearn_bijection import CCAAligner, ProcrustesAligner
+from sklearn_bijection import CCAAligner, PermutationAligner, ProcrustesAligner
 from sklearn_bijection._linalg import variance_explained
 
-ONE_OF_EACH = {"cca": CCAAligner(), "procrustes": ProcrustesAligner()}
+ONE_OF_EACH = {
+    "cca": CCAAligner(),
+    "procrustes": ProcrustesAligner(),
+    "permutation": PermutationAligner(),
+}
 FOLDS = KFold(3)
 
 #: The checks fit data of a single column too, where three components are an error.
@@ -26,7 +30,7 @@ CHECKED = {**ALIGNERS, "cca-three": CCAAligner(1)}
 
 @pytest.fixture(params=ONE_OF_EACH)
 def one(request):
-    """The two aligners at their defaults, unfitted."""
+    """Each aligner at its defaults, unfitted."""
     return clone(ONE_OF_EACH[request.param])
 
 
@@ -218,6 +222,7 @@ def test_y_of_one_dimension_is_predicted_in_one(one):
 FITTED = ["map_", "mean_x_", "mean_y_", "n_features_in_", "n_targets_"]
 FITTED_OF = {
     ProcrustesAligner: ["rotation_", "scale_"],
+    PermutationAligner: ["permutation_", "scales_", "scores_"],
     CCAAligner: [
         "coef_",
         "inverse_coef_",

@@ -210,7 +210,9 @@ def test_the_two_models_are_left_as_they_were(family, train):
 @pytest.mark.parametrize("first", [True, False])
 def test_other_families_are_refused(name, first):
     models = (shared(name), shared()) if first else (shared(), shared(name))
-    with pytest.raises(TypeError, match=r"cannot be stitched. Pass an encoder of one of .*bert"):
+    with pytest.raises(
+        TypeError, match=r"layers are not known here. Pass an encoder of one of .*bert"
+    ):
         stitch(*models, 1, 1, nn.Identity())
 
 

@@ -8,7 +8,7 @@ from conftest import assert_close, assert_same_map, noisy_pair
 from sklearn.base import clone
 from sklearn.linear_model import RidgeCV
 
-from sklearn_bijection import CCAAligner, INNAligner, ProcrustesAligner
+from sklearn_bijection import CCAAligner, INNAligner, PermutationAligner, ProcrustesAligner
 from sklearn_bijection._inn import _aligner
 from sklearn_bijection._linalg import variance_explained
 from sklearn_bijection.datasets import make_invertible_pair
@@ -47,7 +47,9 @@ class TestStart:
     """Epoch 0 is a closed form."""
 
     @pytest.mark.parametrize("width", [5, 3, 7])
-    @pytest.mark.parametrize("init", [CCAAligner(), ProcrustesAligner()], ids=repr)
+    @pytest.mark.parametrize(
+        "init", [CCAAligner(), PermutationAligner(), ProcrustesAligner()], ids=repr
+    )
     def test_of_a_closed_form_maps_like_it_both_ways(self, init, width):
         X, y = noisy_pair(100, 5, width)
         found = quick(init=init, max_epochs=0).fit(X, y)

@@ -10,6 +10,9 @@ from sklearn_bijection import CCAAligner, ProcrustesAligner
 #: Those whose shrinkage does not follow the folds, which are drawn by the digits of the rows.
 FIXED = [name for name in ALIGNERS if name != "cca"]
 
+#: Those that look at the axes: a rotation is none of their moves.
+TURNABLE = [name for name in FIXED if not name.startswith("permutation")]
+
 
 def make(name):
     return clone(ALIGNERS[name])
@@ -102,7 +105,7 @@ def test_shift_of_either_space_carries_through(name):
     assert_close(shifted.inverse_transform(y - 300.0), plain.inverse_transform(y) + 1e4, 1e-9)
 
 
-@pytest.mark.parametrize("name", FIXED)
+@pytest.mark.parametrize("name", TURNABLE)
 def test_rotation_of_either_space_carries_through(name):
     X, y = noisy_pair(150)
     rng = np.random.default_rng(1)

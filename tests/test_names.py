@@ -8,14 +8,18 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_bijection import CCAAligner, ProcrustesAligner
+from sklearn_bijection import CCAAligner, PermutationAligner, ProcrustesAligner
 
-ONE_OF_EACH = {"cca": CCAAligner(), "procrustes": ProcrustesAligner()}
+ONE_OF_EACH = {
+    "cca": CCAAligner(),
+    "procrustes": ProcrustesAligner(),
+    "permutation": PermutationAligner(),
+}
 
 
 @pytest.fixture(params=ONE_OF_EACH)
 def one(request):
-    """The two aligners at their defaults, unfitted."""
+    """Each aligner at its defaults, unfitted."""
     return clone(ONE_OF_EACH[request.param])
 
 

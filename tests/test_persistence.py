@@ -9,9 +9,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
-from sklearn_bijection import CCAAligner, ProcrustesAligner
+from sklearn_bijection import CCAAligner, PermutationAligner, ProcrustesAligner
 
-ONE_OF_EACH = {"cca": CCAAligner(), "procrustes": ProcrustesAligner()}
+ONE_OF_EACH = {
+    "cca": CCAAligner(),
+    "procrustes": ProcrustesAligner(),
+    "permutation": PermutationAligner(),
+}
 
 
 def test_clone_is_unfitted_with_the_same_parameters(aligner, pair):

@@ -8,7 +8,7 @@ from conftest import ALIGNERS, assert_close, assert_same_map, noisy_pair
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from sklearn_bijection import CCAAligner, INNAligner, ProcrustesAligner
+from sklearn_bijection import CCAAligner, INNAligner, PermutationAligner, ProcrustesAligner
 
 TRAINED = {
     "inn": INNAligner(max_epochs=2, random_state=0),
@@ -19,7 +19,12 @@ TRAINED = {
         max_epochs=2, early_stopping=False, coupling="additive", init=None, random_state=0
     ),
 }
-EXPORTED = {"cca": CCAAligner(), "inn": TRAINED["inn"], "inn-mixed": TRAINED["inn-mixed"]}
+EXPORTED = {
+    "cca": CCAAligner(),
+    "permutation": PermutationAligner(),
+    "inn": TRAINED["inn"],
+    "inn-mixed": TRAINED["inn-mixed"],
+}
 
 
 @pytest.fixture(params=[*ALIGNERS, *TRAINED])
@@ -65,7 +70,11 @@ def test_it_shares_nothing_with_the_aligner(fitted, pair):
     np.testing.assert_array_equal(fitted.transform(pair[0]), before)
 
 
-@pytest.mark.parametrize("estimator", [CCAAligner(), TRAINED["inn"]], ids=["cca", "inn"])
+@pytest.mark.parametrize(
+    "estimator",
+    [CCAAligner(), PermutationAligner(), TRAINED["inn"]],
+    ids=["cca", "permutation", "inn"],
+)
 @pytest.mark.parametrize("widths", [(3, 6), (6, 3)])
 def test_unequal_widths_and_constant_columns(estimator, widths):
     X, y = noisy_pair(120, *widths)

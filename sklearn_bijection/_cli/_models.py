@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .. import CCAAligner, ProcrustesAligner, __version__
+from .. import CCAAligner, PermutationAligner, ProcrustesAligner, __version__
 from ._terminal import InputError
 from ._writing import replacing
 
@@ -34,6 +34,7 @@ def _network() -> Any:
 ALIGNERS: dict[str, Callable[[], Any]] = {
     "cca": CCAAligner,
     "procrustes": ProcrustesAligner,
+    "permutation": PermutationAligner,
     "inn": _network,
 }
 

@@ -14,6 +14,7 @@ from ._coupling import (
 )
 from ._gate import GateCoupling, GateStart, Group, groups_of
 from ._linear import LearnedLinear, Linear, Permutation, Rotation
+from ._monomial import MonomialModule
 from ._network import End, Network
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "LearnedLinear",
     "Linear",
     "Mixing",
+    "MonomialModule",
     "Network",
     "Permutation",
     "Rotation",

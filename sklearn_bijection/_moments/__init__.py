@@ -6,16 +6,19 @@ float64 about the mean; large squares are never subtracted from each other.
 
 from ._pair import MomentSum, PairMoments, ViewMoments, fold_moments
 from ._rows import fold_of, row_hash
+from ._spaces import SpaceMoments, view_of
 from ._variance import ConstantViewError, require_variance, varies
 
 __all__ = [
     "ConstantViewError",
     "MomentSum",
     "PairMoments",
+    "SpaceMoments",
     "ViewMoments",
     "fold_moments",
     "fold_of",
     "require_variance",
     "row_hash",
     "varies",
+    "view_of",
 ]

@@ -23,6 +23,7 @@ from ._scatter import (
 )
 
 _MAX_PARTS = 256
+_LOST = np.finfo(float).tiny / np.finfo(float).eps
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +84,12 @@ class ViewMoments:
         )
         return noise
 
-    def is_constant(self, weight: float) -> bool:
-        """Whether all rows are equal up to the precision of the data."""
+    def constant_columns(self, weight: float) -> NDArray[np.bool_]:
+        """Which columns have the same value in all rows, up to the precision of the data."""
         threshold = weight * self.n_features * self.rounding_variance(weight)
-        return bool((self.squares <= threshold).all())
+        # Squares as small as this have lost their digits to underflow.
+        constant: NDArray[np.bool_] = self.squares <= np.maximum(threshold, _LOST)
+        return constant
 
 
 @dataclass(frozen=True, eq=False)

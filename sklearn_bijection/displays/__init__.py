@@ -3,5 +3,6 @@
 from ._alignment import AlignmentDisplay
 from ._comparison import ComparisonDisplay
 from ._layers import LayerDisplay
+from ._similarity import SimilarityDisplay
 
-__all__ = ["AlignmentDisplay", "ComparisonDisplay", "LayerDisplay"]
+__all__ = ["AlignmentDisplay", "ComparisonDisplay", "LayerDisplay", "SimilarityDisplay"]

@@ -232,7 +232,7 @@ class Extraction:
     def _values(self, batch: Batch) -> NDArray[Any]:
         states = hidden_states(self.source, batch)
         pooled = torch.stack([self.rows(precise(states[i]), batch) for i in self.layers])
-        return _cast(precise(pooled).cpu().numpy(), self.dtype, batch)
+        return in_dtype(precise(pooled).cpu().numpy(), self.dtype, batch)
 
 
 def precise(values: Tensor) -> Tensor:
@@ -263,7 +263,8 @@ def ask(source: Source, batch: Batch, **wanted: bool) -> Any:
     return body(**batch.inputs, **wanted, return_dict=True)
 
 
-def _cast(values: NDArray[Any], dtype: np.dtype[Any], batch: Batch) -> NDArray[Any]:
+def in_dtype(values: NDArray[Any], dtype: np.dtype[Any], batch: Batch) -> NDArray[Any]:
+    """States of a batch in a floating type that holds them, or an error that says why not."""
     if not np.isfinite(values).all():
         few = ", ".join(map(str, np.sort(batch.texts)[:3]))
         raise ValueError(

@@ -11,13 +11,7 @@ from torch import Tensor, nn
 
 from ._choices import choose_layer
 from ._source import body_of, load_with_head, require_model
-
-# Kinds of models whose body is embeddings followed by a list of layers and nothing else, and where
-# that list lies. Others look alike and are not: some end in one more norm, some share positions.
-_IN_ENCODER = ("bert", "camembert", "electra", "mpnet", "roberta", "xlm-roberta")
-_STACKS = dict.fromkeys(_IN_ENCODER, ("encoder", "layer")) | {
-    "distilbert": ("transformer", "layer")
-}
+from ._stack import Stack
 
 
 class StitchedModel(nn.Module):
@@ -149,7 +143,7 @@ def stitch(model_a: Any, model_b: Any, layer_a: int, layer_b: int, aligner: Any)
     """
     lower, upper = _with_head(model_a), _with_head(model_b)
     body_a, body_b = body_of(lower), body_of(upper)
-    (first, second) = (_stack_of(body)[1] for body in (body_a, body_b))
+    first, second = (Stack.of(body).layers for body in (body_a, body_b))
     cut_a = choose_layer(layer_a, len(first) + 1, "layer_a")
     cut_b = choose_layer(layer_b, len(second) + 1, "layer_b")
     middle = _module_of(aligner, next(body_b.parameters()))
@@ -170,21 +164,10 @@ def _with_head(model: Any) -> Any:
     return load_with_head(os.fspath(model))
 
 
-def _stack_of(body: Any) -> tuple[tuple[str, str], nn.ModuleList]:
-    """Where the layers of a body lie, and the layers."""
-    path = _STACKS.get(body.config.model_type)
-    if path is None:
-        raise TypeError(
-            f"{type(body).__name__} cannot be stitched. Pass an encoder of one of the kinds "
-            f"{', '.join(_STACKS)}."
-        )
-    return path, getattr(getattr(body, path[0]), path[1])
-
-
 def _with_layers(body: Any, layers: nn.ModuleList) -> nn.Module:
     """The body with other layers; all else is shared."""
-    (holder, name), _ = _stack_of(body)
-    return _replaced(body, holder, _replaced(getattr(body, holder), name, layers))
+    stack = Stack.of(body)
+    return _replaced(body, stack.place, _replaced(stack.holder, stack.name, layers))
 
 
 def _replaced(module: Any, name: str, part: nn.Module) -> nn.Module:

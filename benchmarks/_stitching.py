@@ -1,0 +1,164 @@
+"""Models stitched from two: what their loss is by several maps, and the table of it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from _judging import PENALTIES, Record, grouped
+from _report import table
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import RidgeCV
+
+from sklearn_bijection import CCAAligner, INNAligner, ProcrustesAligner
+from sklearn_bijection.huggingface import extract_hidden_states, masked_lm_loss, stitch
+
+Array = npt.NDArray[np.floating]
+
+MEAN, FORWARD = "training mean", "CCAAligner(direction='forward')"
+
+
+class Affine:
+    """A regressor as a map that can be stitched in. No bijection.
+
+    Parameters
+    ----------
+    regressor : estimator
+        Of scikit-learn. What it predicts is affine in X.
+    """
+
+    def __init__(self, regressor: Any) -> None:
+        self.regressor = regressor
+
+    def fit(self, X: Array, y: Array) -> Self:
+        """Fit the regressor, in float64."""
+        self.regressor.fit(X.astype(np.float64), y.astype(np.float64))
+        self.width = X.shape[1]
+        return self
+
+    def to_torch(self, dtype: torch.dtype) -> torch.nn.Linear:
+        """What it predicts for the origin, and how much more for each unit vector."""
+        bias = self.regressor.predict(np.zeros((1, self.width)))
+        weight = self.regressor.predict(np.eye(self.width)) - bias
+        layer = torch.nn.Linear(*weight.shape, dtype=dtype)
+        layer.weight.data.copy_(torch.from_numpy(weight.T))
+        layer.bias.data.copy_(torch.from_numpy(bias[0]))
+        return layer
+
+
+class Ridge(Affine):
+    """The ridge regression X -> y, its penalty cross-validated: a ceiling that cannot be walked back."""
+
+    def __init__(self) -> None:
+        super().__init__(RidgeCV())
+
+    def fit(self, X: Array, y: Array) -> Self:
+        """Fit, with penalties in units of the variance of X."""
+        self.regressor.set_params(alphas=PENALTIES * len(X) * float(X.var(axis=0).mean()))
+        return super().fit(X, y)
+
+
+#: The floor: every token becomes the mean token of the second model.
+FLOOR: dict[str, Any] = {MEAN: Affine(DummyRegressor())}
+ALIGNERS: dict[str, Any] = {
+    "CCAAligner()": CCAAligner(),
+    FORWARD: CCAAligner(direction="forward"),
+    "ProcrustesAligner()": ProcrustesAligner(),
+    "INNAligner(max_epochs=0)": INNAligner(max_epochs=0, random_state=0),
+}
+TRAINED: dict[str, Any] = {"INNAligner()": INNAligner(random_state=0)}
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Two models, rows of both to fit maps to, and sentences to judge by what is stitched of them.
+
+    Parameters
+    ----------
+    first, second : transformers.PreTrainedModel
+        With masked-language heads.
+    tokenizer : transformers.PreTrainedTokenizerBase
+        That of both.
+    X, y : ndarray of shape (n_layers, n_rows, width)
+        States of the two.
+    test : sequence of str
+        Held out.
+    """
+
+    first: Any
+    second: Any
+    tokenizer: Any
+    X: Array
+    y: Array
+    test: Sequence[str]
+
+    @classmethod
+    def of(
+        cls,
+        models: tuple[Any, Any],
+        tokenizer: Any,
+        train: Sequence[str],
+        test: Sequence[str],
+        n_tokens: int,
+    ) -> Self:
+        """Rows are tokens of `train`, drawn once for all layers."""
+        return cls(*models, tokenizer, *tokens_of(models, tokenizer, train, n_tokens), test)
+
+    def loss(self, model: Any) -> float:
+        """Masked-language loss on the sentences held out, in nats."""
+        return masked_lm_loss(model, self.test, tokenizer=self.tokenizer, progress=False)
+
+    def stitched(self, aligner: Any, layer: int, onto: int) -> float:
+        """Loss of layers up to `layer`, a map that is fitted here if it can be, layers from `onto`."""
+        if hasattr(aligner, "fit"):
+            aligner.fit(self.X[layer], self.y[onto])
+        return self.loss(stitch(self.first, self.second, layer, onto, aligner))
+
+    def alone(self) -> Iterator[Record]:
+        """Losses of both models as they are."""
+        for name, model in (("the first model", self.first), ("the second model", self.second)):
+            yield {"name": name, "layer": "", "loss": self.loss(model)}
+
+    def at_equal_layers(
+        self, aligners: Mapping[str, Any], layers: Iterable[int] | None = None
+    ) -> Iterator[Record]:
+        """Losses by each aligner at each layer, or at some of them."""
+        for layer in range(len(self.X)) if layers is None else layers:
+            for name, aligner in aligners.items():
+                loss = self.stitched(aligner, layer, layer)
+                yield {"name": name, "layer": layer, "loss": loss}
+
+
+def tokens_of(
+    models: tuple[Any, Any], tokenizer: Any, texts: Sequence[str], n_tokens: int
+) -> tuple[Array, Array]:
+    """States (n_layers, n_tokens, width) of both models for the same tokens of `texts`."""
+    rows = [
+        extract_hidden_states(model, texts, tokenizer=tokenizer, pooling="tokens")
+        for model in models
+    ]
+    X, y = rows[0].pair(rows[1])
+    # Layers of one token are rows of one text: what is left out is left out for all.
+    chosen = np.random.default_rng(0).permutation(X.shape[1])[:n_tokens]
+    return X[:, chosen], y[:, chosen]
+
+
+def with_masks(texts: Sequence[str], mask: str, share: float = 0.15) -> list[str]:
+    """The sentences with some of their words masked, since masks are what a map meets in use."""
+    random = np.random.default_rng(0)
+    return [
+        " ".join(mask if random.random() < share else word for word in text.split())
+        for text in texts
+    ]
+
+
+def losses_table(title: str, records: Sequence[Record]) -> str:
+    """One row for each model or aligner, one column for each layer."""
+    depth = sorted({r["layer"] for r in records if r["layer"] != ""})
+    rows = []
+    for name, found in grouped(records, "name").items():
+        cells = {record["layer"]: f"{record['loss']:.3f}" for record in found}
+        rows.append((name, *(cells.get(layer, "") for layer in ("", *depth))))
+    return table(title, ("", "alone", *(f"stitched at {layer}" for layer in depth)), rows)
