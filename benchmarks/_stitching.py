@@ -1,7 +1,8 @@
 """Models stitched from two: what their loss is by several maps, and the table of it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
@@ -21,27 +22,29 @@ MEAN, FORWARD = "training mean", "CCAAligner(direction='forward')"
 
 
 class Affine:
-    """A regressor as a map that can be stitched in. No bijection.
+    """What maps rows affinely, as something that can be stitched in. No bijection is asked for.
 
     Parameters
     ----------
-    regressor : estimator
-        Of scikit-learn. What it predicts is affine in X.
+    estimator : object
+        With `fit`, and with `predict` or `transform`.
     """
 
-    def __init__(self, regressor: Any) -> None:
-        self.regressor = regressor
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
 
     def fit(self, X: Array, y: Array) -> Self:
-        """Fit the regressor, in float64."""
-        self.regressor.fit(X.astype(np.float64), y.astype(np.float64))
+        """Fit the estimator, in float64."""
+        self.estimator.fit(X.astype(np.float64), y.astype(np.float64))
         self.width = X.shape[1]
         return self
 
     def to_torch(self, dtype: torch.dtype) -> torch.nn.Linear:
-        """What it predicts for the origin, and how much more for each unit vector."""
-        bias = self.regressor.predict(np.zeros((1, self.width)))
-        weight = self.regressor.predict(np.eye(self.width)) - bias
+        """Where it maps the origin, and where each unit vector from there."""
+        known = self.estimator
+        image = known.predict if hasattr(known, "predict") else known.transform
+        bias = image(np.zeros((1, self.width)))
+        weight = image(np.eye(self.width)) - bias
         layer = torch.nn.Linear(*weight.shape, dtype=dtype)
         layer.weight.data.copy_(torch.from_numpy(weight.T))
         layer.bias.data.copy_(torch.from_numpy(bias[0]))
@@ -56,7 +59,7 @@ class Ridge(Affine):
 
     def fit(self, X: Array, y: Array) -> Self:
         """Fit, with penalties in units of the variance of X."""
-        self.regressor.set_params(alphas=PENALTIES * len(X) * float(X.var(axis=0).mean()))
+        self.estimator.set_params(alphas=PENALTIES * len(X) * float(X.var(axis=0).mean()))
         return super().fit(X, y)
 
 
@@ -85,6 +88,8 @@ class Joint:
         States of the two.
     test : sequence of str
         Held out.
+    layers : sequence of int
+        Where they are stitched.
     """
 
     first: Any
@@ -93,6 +98,7 @@ class Joint:
     X: Array
     y: Array
     test: Sequence[str]
+    layers: Sequence[int]
 
     @classmethod
     def of(
@@ -102,9 +108,12 @@ class Joint:
         train: Sequence[str],
         test: Sequence[str],
         n_tokens: int,
+        every: int = 1,
     ) -> Self:
-        """Rows are tokens of `train`, drawn once for all layers."""
-        return cls(*models, tokenizer, *tokens_of(models, tokenizer, train, n_tokens), test)
+        """Rows are tokens of `train`, drawn once for all layers; `every` counts from the last layer."""
+        X, y = tokens_of(models, tokenizer, train, n_tokens)
+        layers = range(len(X) - 1, -1, -every)[::-1]
+        return cls(*models, tokenizer, X, y, test, layers)
 
     def loss(self, model: Any) -> float:
         """Masked-language loss on the sentences held out, in nats."""
@@ -121,14 +130,17 @@ class Joint:
         for name, model in (("the first model", self.first), ("the second model", self.second)):
             yield {"name": name, "layer": "", "loss": self.loss(model)}
 
-    def at_equal_layers(
-        self, aligners: Mapping[str, Any], layers: Iterable[int] | None = None
-    ) -> Iterator[Record]:
-        """Losses by each aligner at each layer, or at some of them."""
-        for layer in range(len(self.X)) if layers is None else layers:
-            for name, aligner in aligners.items():
-                loss = self.stitched(aligner, layer, layer)
-                yield {"name": name, "layer": layer, "loss": loss}
+    def at_equal_layers(self, aligners: Mapping[str, Any]) -> Iterator[Record]:
+        """Losses by each aligner at each layer."""
+        for layer, (name, aligner) in product(self.layers, aligners.items()):
+            loss = self.stitched(aligner, layer, layer)
+            yield {"name": name, "layer": layer, "loss": loss}
+
+    def across_layers(self, name: str, aligner: Any) -> Iterator[Record]:
+        """Losses by one aligner from every layer of the first onto every layer of the second."""
+        for layer, onto in product(self.layers, repeat=2):
+            loss = self.stitched(aligner, layer, onto)
+            yield {"name": name, "layer": layer, "onto": onto, "loss": loss}
 
 
 def tokens_of(

@@ -119,7 +119,7 @@ def check_finite(array: NDArray[Any], name: str) -> None:
             kind = "NaN" if np.isnan(block[row, column]) else "infinity"
             raise ValueError(
                 f"Input {name} contains {kind} (first at row {start + row}, column {column}; NaN and inf are "
-                "not supported). Remove or impute such rows in both spaces before fitting."
+                "not supported). Impute it, or remove such rows, together with their partners."
             )
         release_pages(array)
 

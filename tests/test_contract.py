@@ -35,6 +35,7 @@ def one(request):
 
 
 @pytest.mark.filterwarnings("ignore:.*rows are too few:UserWarning")
+@pytest.mark.filterwarnings("ignore:1 of 1 matched pairs have a negative covariance:UserWarning")
 @pytest.mark.parametrize("name", CHECKED)
 def test_scikit_learn_finds_no_fault(name):
     results = check_estimator(clone(CHECKED[name]), on_fail=None, on_skip=None)

@@ -262,6 +262,26 @@ def test_a_layer_in_several_places_is_seen_in_each():
     assert np.abs(states[2] - states[1]).max() > 0.1
 
 
+@pytest.mark.parametrize("component", ["ffn", "intermediate", "attention"])
+def test_parts_that_two_layers_share_are_seen_once_in_each(component):
+    model = tiny()
+    first, second, _ = layers_of(model)
+    second.output, second.intermediate = first.output, first.intermediate
+    second.attention.output = first.attention.output
+    found, states = io(model, component), extract(model, tokenizer=tokenizer(), pooling="tokens")
+    assert len(found.inputs) == 3 and found.inputs.shape[1] == states.states.shape[1]
+    if component == "ffn":
+        assert_close(found.outputs, states.states[1:])
+
+
+def test_hooks_of_others_run_as_often_as_the_model_does():
+    model, calls = tiny(), []
+    layers_of(model)[0].output.LayerNorm.register_forward_hook(lambda *args: calls.append(1))
+    with watched() as sizes:
+        io(model, residual=False)
+    assert len(calls) == len(sizes)
+
+
 # What it leaves behind.
 
 
@@ -363,6 +383,19 @@ def test_what_cannot_be_watched_is_refused(options, error, rule):
 def test_a_stitched_model_is_refused():
     with pytest.raises(TypeError, match=r"model is stitched\. Pass one of the two"):
         io(stitch(shared(), shared(), 1, 1, nn.Identity()))
+
+
+def test_layers_in_wrappers_are_refused():
+    class Wrapper(nn.Module):
+        def __init__(self, layer):
+            super().__init__()
+            self.layer = layer
+
+    model = tiny()
+    model.bert.encoder.layer = nn.ModuleList(map(Wrapper, layers_of(model)))
+    with pytest.raises(TypeError, match=r"model has a Wrapper .* no 'intermediate\.dense'\. Pass"):
+        io(model)
+    assert not any(map(sum, hooks_of(model)))
 
 
 def test_a_value_that_is_not_finite_is_refused():

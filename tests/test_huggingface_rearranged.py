@@ -1,6 +1,8 @@
 """Layers removed, exchanged and shared: against models built that way, and everything put back."""
 
+import copy
 import re
+import threading
 from contextlib import ExitStack
 
 import numpy as np
@@ -221,6 +223,118 @@ def test_generators_are_left_as_they_were():
     np.testing.assert_array_equal(np.random.get_state()[1], states[1])
 
 
+@pytest.mark.parametrize("first_out", [0, 1, 2])
+@pytest.mark.parametrize("second_out", [0, 1])
+def test_contexts_may_end_in_any_order(first_out, second_out):
+    model = tiny()
+    before, config = snapshot(model), model.config
+    lasting = []
+    for change, arguments in (
+        (swapped_layers, (0, 1)),
+        (removed_layers, (2,)),
+        (shared_layers, ({0: 1},)),
+    ):
+        lasting.append(change(model, *arguments))
+        lasting[-1].__enter__()
+        latest = list(layers_of(model))
+    for place in (first_out, second_out, 0):
+        was_latest = place == len(lasting) - 1
+        lasting.pop(place).__exit__(None, None, None)
+        if lasting and not was_latest:
+            assert list(layers_of(model)) == latest
+        latest = list(layers_of(model))
+        assert model.config.num_hidden_layers == len(latest)
+    assert snapshot(model) == before and model.config is model.bert.config is config
+
+
+def test_two_threads_leave_the_model_as_it_was():
+    model = tiny()
+    before, inside, ended = snapshot(model), threading.Barrier(2), threading.Event()
+
+    def one():
+        with removed_layers(model, 0):
+            inside.wait(30)
+            inside.wait(30)
+        ended.set()
+
+    def two():
+        inside.wait(30)
+        with removed_layers(model, 0):
+            inside.wait(30)
+            ended.wait(30)
+
+    threads = [threading.Thread(target=work) for work in (one, two)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert snapshot(model) == before
+
+
+def test_models_of_one_configuration_do_not_disturb_each_other():
+    model = tiny()
+    other = type(model)(model.config)
+    assert other.config is model.config
+    with removed_layers(model, [0, 1]):
+        assert (model.config.num_hidden_layers, other.config.num_hidden_layers) == (1, 3)
+        assert (
+            model.config is model.bert.config is model.bert.encoder.layer[0].attention.self.config
+        )
+    assert model.config is model.bert.config is other.config
+    assert model.config.num_hidden_layers == 3
+
+
+def test_what_else_is_set_inside_stays():
+    model = tiny()
+    with removed_layers(model, 0):
+        model.set_attn_implementation("eager")
+    kinds = {layer.attention.self.config._attn_implementation for layer in layers_of(model)}
+    assert kinds == {model.config._attn_implementation} == {"eager"}
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra"])
+def test_the_model_is_not_run(family):
+    """Nor could it be, on one token, where it goes through its tokens two at a time."""
+    model, seen = tiny(family, chunk_size_feed_forward=2), []
+    layers_of(model)[0].register_forward_hook(lambda *args: seen.append(args))
+    with removed_layers(model, 0):
+        assert not seen
+    assert not seen
+    model(input_ids=torch.arange(4)[None])
+    assert len(seen) == 1
+
+
+def test_half_of_a_stitched_model_can_be_changed():
+    model, other = tiny(), tiny(seed=1)
+    before = snapshot(other), snapshot(model)
+    stitched, expected = (
+        stitch(model, other, 2, cut, nn.Identity())(input_ids=ids).logits
+        for ids, cut in ((torch.arange(5, 9)[None], 1), (torch.arange(5, 9)[None], 2))
+    )
+    whole = stitch(model, other, 2, 1, nn.Identity())
+    ids = torch.arange(5, 9)[None]
+    with removed_layers(whole.top, 0):
+        assert torch.equal(whole(input_ids=ids).logits, expected)
+        assert (snapshot(other), snapshot(model)) == before
+    with swapped_layers(whole.bottom, 0, 1):
+        assert not torch.equal(whole(input_ids=ids).logits, stitched)
+    assert torch.equal(whole(input_ids=ids).logits, stitched)
+    assert (snapshot(other), snapshot(model)) == before
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_copy_with_weights_of_its_own_in_each_place_can_be_saved(tmp_path):
+    model = tiny()
+    with shared_layers(model, {1: 0}):
+        with pytest.raises(RuntimeError, match="shared"):
+            model.save_pretrained(tmp_path)
+        twin = copy.deepcopy(model)
+        twin.bert.encoder.layer = nn.ModuleList(map(copy.deepcopy, twin.bert.encoder.layer))
+        twin.save_pretrained(tmp_path)
+        found = type(model).from_pretrained(tmp_path)
+        assert_close(states_of(found), states_of(model))
+
+
 # What is kept of one model is not given out for the other.
 
 
@@ -238,6 +352,22 @@ def test_what_an_extractor_keeps_is_told_apart(name, kept, tmp_path):
     assert (np.abs(expected - before).max() < 1e-5) == (order_of(name) == [0, 1, 2])
 
 
+@pytest.mark.parametrize("kept", ["cache", "memory"])
+@pytest.mark.parametrize("again", [False, True], ids=["asked", "kept"])
+def test_a_layer_that_is_gone_is_out_of_range(kept, again, tmp_path):
+    model = tiny()
+    options = {"memory": str(tmp_path)} if kept == "memory" else {}
+    one = HiddenStateExtractor(model, tokenizer=tokenizer(), layer=3, **options).fit(TEXTS)
+    before = one.transform(TEXTS)
+    with removed_layers(model, 0):
+        if again:
+            one.set_params(layer=-1).transform(TEXTS)
+            one.set_params(layer=3)
+        with pytest.raises(ValueError, match="layer=3 is out of range: this model has 3 hidden"):
+            one.transform(TEXTS)
+    assert_close(one.transform(TEXTS), before, atol=0)
+
+
 def test_a_file_that_was_begun_outside_is_refused_inside(tmp_path):
     model, out = tiny(), tmp_path / "states.npy"
     states_of(model, out=out)
@@ -247,6 +377,14 @@ def test_a_file_that_was_begun_outside_is_refused_inside(tmp_path):
 
 
 # What is refused.
+
+
+class Wrapper(nn.Module):
+    """Around a model, with its configuration and nothing else of it."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.config = model, model.config
 
 
 def decoder():
@@ -276,8 +414,9 @@ EVERYWHERE = [
         (shared("bart"), "BartForConditionalGeneration, whose layers are not known"),
         (decoder(), "BertLMHeadModel that is a decoder. Pass an encoder"),
         (stitch(shared(), shared(), 1, 1, nn.Identity()), "model is stitched. Pass one of the two"),
+        (Wrapper(shared()), "Wrapper without encoder.layer, .* Pass the transformers model itself"),
     ],
-    ids=["name", "None", "module", "gpt2", "bart", "decoder", "stitched"],
+    ids=["name", "None", "module", "gpt2", "bart", "decoder", "stitched", "wrapped"],
 )
 def test_other_models_are_refused(change, arguments, model, rule):
     with pytest.raises(TypeError, match=rule), change(model, *arguments):

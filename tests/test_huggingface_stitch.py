@@ -203,6 +203,36 @@ def test_the_two_models_are_left_as_they_were(family, train):
         assert torch.equal(found, expected)
 
 
+@pytest.mark.parametrize("asked_before", [True, False])
+def test_hidden_states_are_those_of_the_upper_half_and_come_once(family, asked_before):
+    """Transformers hooks itself to the layers, which the halves and the models share."""
+    model, inputs = tiny(family), batch(family)
+    if asked_before:
+        model(**inputs, output_hidden_states=True)
+    stitched = stitch(model, model, 1, 1, nn.Identity())
+    with torch.no_grad():
+        found = stitched(**inputs, output_hidden_states=True).hidden_states
+        expected = model(**inputs, output_hidden_states=True).hidden_states
+    assert len(expected) == 4 and len(found) == 3
+    for mine, theirs in zip(found, expected[1:], strict=True):
+        torch.testing.assert_close(inside(inputs, mine), inside(inputs, theirs), **TOLERANCE)
+    assert len(extract(model, tokenizer=tokenizer(family))) == 4
+
+
+def test_states_that_come_twice_are_refused():
+    model, other = tiny(), tiny(seed=1)
+    other.bert.encoder = model.bert.encoder
+    extract(model, tokenizer=tokenizer())
+    with pytest.raises(RuntimeError, match=r"gives \d hidden states, .*3 layers it must be 4"):
+        extract(other, tokenizer=tokenizer())
+
+
+def test_the_upper_half_takes_no_token_ids(family):
+    top = stitch(shared(family), shared(family), 1, 1, nn.Identity()).top
+    with pytest.raises(TypeError, match=r"takes states, and was given none\. Pass inputs_embeds="):
+        top(input_ids=torch.arange(5)[None])
+
+
 # What is refused.
 
 

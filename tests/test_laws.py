@@ -25,6 +25,7 @@ def keeps_all(aligner):
     )
 
 
+@pytest.mark.filterwarnings("ignore:1 of 1 matched pairs have a negative covariance")
 @pytest.mark.parametrize("widths", [(6, 6), (4, 9), (9, 4), (1, 1), (1, 5), (5, 1)])
 def test_the_smaller_side_comes_back(aligner, widths):
     X, y = noisy_pair(200, *widths)

@@ -7,8 +7,10 @@ from conftest import noisy_pair
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import r2_score
 from sklearn.metrics.pairwise import cosine_similarity
-from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit
 
+from sklearn_bijection._moments import fold_moments
+from sklearn_bijection._solvers import ridge_shrinkage
 from sklearn_bijection.metrics import linearity, r2
 
 RNG = np.random.default_rng(0)
@@ -38,7 +40,7 @@ def test_what_is_affine_is_explained_in_full(widths, shrinkage, offset):
     found = linearity(X, X @ normal(*widths, seed=1) - 3.0, shrinkage=shrinkage)
     assert scores(found, ["r2", "cosine"]) == pytest.approx([1, 1], abs=1e-9)
     if widths[1] > 1:
-        assert found.gamma == pytest.approx(1, abs=1e-5 if offset else 1e-9)
+        assert found.gamma == pytest.approx(1, abs=1e-9)
 
 
 def test_single_precision_costs_single_precision():
@@ -217,6 +219,60 @@ def test_rows_of_weight_zero_are_as_if_left_out():
     np.testing.assert_allclose(scores(found), scores(expected), rtol=1e-9)
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e-9, 1e9, 1e300])
+@pytest.mark.parametrize("n_rows", [6, 60], ids=["by formula", "by folds"])
+def test_the_unit_of_weights_does_not_matter(size, n_rows):
+    X, y = noisy_pair(n_rows, 4, 3)
+    weight = np.random.default_rng(0).uniform(0.5, 2, n_rows)
+    found, expected = (linearity(X, y, cv=2, sample_weight=w) for w in (size * weight, weight))
+    np.testing.assert_allclose(scores(found), scores(expected), rtol=1e-9)
+    assert found.shrinkage_splits == pytest.approx(expected.shrinkage_splits)
+
+
+def test_rows_of_zeros_have_no_direction():
+    """They count for the fit and for the variance, and not for cosines."""
+    X, y = noisy_pair(200, 4, 3)
+    X[:60], y[:60] = 0, 0
+    found = linearity(X, X @ normal(4, 3), shrinkage=0)
+    assert scores(found, ["r2", "gamma", "cosine"]) == pytest.approx([1, 1, 1], abs=1e-9)
+    train, test = np.arange(100), np.arange(100, 200)
+    dead = np.r_[test, np.arange(60)]
+    one, other = (linearity(X, y, shrinkage=0, cv=[(train, rows)]) for rows in (test, dead))
+    names = ["gamma", "cosine", "baseline", "cone"]
+    np.testing.assert_allclose(scores(other, names), scores(one, names), rtol=1e-9)
+    assert other.r2 != pytest.approx(one.r2, rel=1e-6)
+
+
+def test_one_direction_makes_no_cone():
+    X, y = noisy_pair(60, 3, 3)
+    y[50:59] = 0
+    assert np.isnan(linearity(X, y, cv=[(np.arange(50), np.arange(50, 60))]).cone)
+
+
+@pytest.mark.parametrize("offset", [1e2, 1e5, 3e6])
+def test_gamma_keeps_its_digits_in_a_narrow_cone(offset):
+    X = normal(300, 3)
+    train, test = np.arange(200), np.arange(200, 300)
+    y = np.abs(X) + 0.5 * X + offset
+    guess = LinearRegression().fit(X[train], y[train]).predict(X[test])
+    # Across an offset along all ones, angles are what is left of y without that direction.
+    across = np.eye(3) - np.full((3, 3), 1 / 3)
+    missed, most = (
+        np.square((y[test] - other) @ across).sum() for other in (guess, y[train].mean(axis=0))
+    )
+    found = linearity(X, y, shrinkage=0, cv=[(train, test)]).gamma
+    assert found == pytest.approx(1 - missed / most, abs=0.1 / offset**0.5)
+    far = linearity(X, y + 1e6, shrinkage=0, cv=[(train, test)]).gamma
+    assert far == pytest.approx(1 - missed / most, abs=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_that_point_one_way_leave_gamma_open(dtype):
+    lengths = 1 + np.abs(normal(200, 1))
+    y = (lengths * normal(1, 300, seed=1)).astype(dtype)
+    assert np.isnan(linearity(normal(200, 3, seed=2), y).gamma)
+
+
 @pytest.mark.parametrize("kind", ["lists", "frames", "memory map", "integers"])
 def test_takes_arrays_of_every_kind(kind, tmp_path):
     X, y = np.round(np.array(noisy_pair(60, 4, 4)) * 10)
@@ -305,7 +361,13 @@ def with_nan(array):
         ((np.ones((60, 3)), Y60), {}, "X has no variance"),
         ((X60, np.ones((60, 3))), {}, "y has no variance"),
         ((X60, Y60), {"sample_weight": -np.ones(60)}, "[Nn]egative"),
+        ((X60, Y60), {"sample_weight": np.zeros(60)}, "sample_weight is 0 for every row"),
         ((X60, Y60), {"cv": 1}, "n_splits"),
+        ((X60, Y60), {"cv": []}, r"cv=\[\] gives no split. Pass a number of folds"),
+        ((X60, Y60), {"cv": GroupKFold(3)}, r"cv=GroupKFold.* needs groups. Pass .*cv.split\(X"),
+        ((X60, Y60), {"cv": GroupShuffleSplit(3)}, r"(?s)cv=GroupShuffleSplit.* needs groups"),
+        ((3.0, 4.0), {}, "X=3.0 is no array. Pass one with a row for each sample"),
+        ((X60, None), {}, "y=None is no array"),
     ],
     ids=str,
 )
@@ -319,3 +381,31 @@ def test_an_error_says_in_which_split_it_was():
     with pytest.raises(ValueError, match="y_true has no variance over its 1 rows") as error:
         linearity(X60, Y60, cv=split)
     assert error.value.__notes__ == ["Raised on split 1."]
+
+
+@pytest.mark.parametrize(
+    ("there", "rule"),
+    [
+        (slice(0, 40), "cv gives no test row whose weight is above 0"),
+        (slice(40, 60), "cv gives no train row whose weight is above 0"),
+        (slice(0, 41), "y_true has no variance over its 1 rows"),
+    ],
+)
+def test_a_split_without_weight_is_named(there, rule):
+    weight = np.zeros(60)
+    weight[there] = 1
+    cv = [(np.arange(40), np.arange(30)), (np.arange(40), np.arange(40, 60))]
+    if there.start:
+        cv = [(np.arange(60), np.arange(60)), cv[1]]
+    with pytest.raises(ValueError, match=rule) as error:
+        linearity(X60, Y60, cv=cv, sample_weight=weight)
+    assert error.value.__notes__ == ["Raised on split 1."]
+
+
+def test_errors_that_vanish_choose_no_shrinkage():
+    folds = fold_moments(X60, Y60, np.full(60, 1e-200), n_folds=3)
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(ValueError, match="not finite for some shrinkage"),
+    ):
+        ridge_shrinkage(folds)

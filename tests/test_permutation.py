@@ -1,6 +1,7 @@
 """Matching of coordinates: what was planted, all permutations by brute force, and constants."""
 
 import pickle
+from dataclasses import replace
 from itertools import permutations, product
 
 import numpy as np
@@ -10,6 +11,7 @@ from conftest import assert_close, assert_same_map, noisy_pair
 from sklearn.base import clone
 
 from sklearn_bijection import PermutationAligner
+from sklearn_bijection._moments import PairMoments
 from sklearn_bijection._solvers import _permutation
 
 DIRECTIONS = ["symmetric", "forward", "backward"]
@@ -204,7 +206,8 @@ def test_a_coordinate_that_varies_never_loses_its_partner_to_a_constant():
     a = np.random.default_rng(0).normal(size=50)
     constant = np.full(50, 0.1)
     # Any score of the constant above -1 would separate the two that vary.
-    aligner = PermutationAligner().fit(np.c_[a, constant], np.c_[constant, -a])
+    with pytest.warns(UserWarning, match="1 of 1 matched pairs have a negative covariance"):
+        aligner = PermutationAligner().fit(np.c_[a, constant], np.c_[constant, -a])
     np.testing.assert_array_equal(aligner.permutation_, [1, 0])
     np.testing.assert_allclose(aligner.scores_, [0, -1])
     np.testing.assert_allclose(aligner.scales_, [0, 1])
@@ -237,7 +240,7 @@ def test_a_coordinate_too_small_beside_the_others_for_its_squares_counts_as_cons
 
 def test_units_of_single_columns_carry_through_the_correlations():
     X, y = noisy_pair(100)
-    units = np.geomspace(1e-50, 1e50, 6)
+    units = np.geomspace(1e-6, 1e6, 6)
     plain = PermutationAligner().fit(X, y)
     scaled = PermutationAligner().fit(X * units, y * units[::-1])
     np.testing.assert_array_equal(scaled.permutation_, plain.permutation_)
@@ -246,6 +249,85 @@ def test_units_of_single_columns_carry_through_the_correlations():
     np.testing.assert_allclose(scaled.scales_, expected)
     back = scaled.inverse_transform(scaled.transform(X * units))
     np.testing.assert_allclose(back / units, X, atol=1e-12)
+
+
+def with_dead_units(dtype, deviations, seed=0):
+    """A planted pair, its partners, and X with more columns of hardly any deviation."""
+    X, y, order, _ = planted(200, noise=0.3, seed=seed)
+    rng = np.random.default_rng(seed)
+    dead = rng.normal(size=(200, len(deviations))) * deviations
+    X, y = np.c_[X, dead], np.c_[y, rng.normal(size=(200, len(deviations)))]
+    return X.astype(dtype), y.astype(dtype), order
+
+
+@pytest.mark.parametrize("matching", MATCHINGS)
+@pytest.mark.parametrize(
+    ("dtype", "deviations"),
+    [(np.float32, [1e-32, 2e-9, 1e-8]), (np.float64, [1e-32, 1e-20, 5e-17])],
+)
+def test_units_that_vary_by_rounding_beside_the_others_are_dead(dtype, deviations, matching):
+    X, y, order = with_dead_units(dtype, deviations)
+    aligner = PermutationAligner(matching=matching).fit(X, y)
+    np.testing.assert_array_equal(aligner.permutation_[:8], order)
+    np.testing.assert_array_equal(aligner.scales_[8:], 0)
+    np.testing.assert_array_equal(aligner.scores_[8:], 0)
+    noisy = X.copy()
+    noisy[:, 8:] += np.random.default_rng(1).normal(size=(200, 3))
+    np.testing.assert_array_equal(aligner.transform(noisy), aligner.transform(X))
+    back = PermutationAligner(matching=matching).fit(y, X)
+    np.testing.assert_array_equal(np.argsort(back.permutation_)[:8], order)
+
+
+@pytest.mark.parametrize(("dtype", "deviation"), [(np.float32, 1e-6), (np.float64, 1e-14)])
+def test_units_that_vary_by_more_than_rounding_are_live(dtype, deviation):
+    X, y, order = with_dead_units(dtype, [deviation])
+    aligner = PermutationAligner().fit(X, y)
+    np.testing.assert_array_equal(aligner.permutation_, [*order, 8])
+    assert aligner.scales_[8] == pytest.approx(y[:, 8].std() / X[:, 8].std(), rel=1e-4)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_scores_are_correlations_also_where_rounding_would_carry_them_beyond_one(signed):
+    for seed in range(50):
+        X = np.random.default_rng(seed).normal(size=(20, 5))
+        y = X[:, ::-1] * [1, 3, 0.3, 7, 0.1] * (-1 if signed else 1)
+        scores = PermutationAligner(signed=signed).fit(X, y).scores_
+        assert np.abs(scores).max() <= 1
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("scale", ["positive", None])
+def test_coordinates_that_mostly_run_against_their_partners_are_reported(scale, direction):
+    X = np.random.default_rng(0).normal(size=(50, 1))
+    fitted_to_errors = scale is not None and direction != "symmetric"
+    match = "no positive covariance" if fitted_to_errors else "1 of 1 .* negative .*signed=True"
+    with pytest.warns(UserWarning, match=match) as caught:
+        PermutationAligner(scale=scale, direction=direction).fit(X, -X)
+    assert [warning.filename for warning in caught] == [__file__]
+    aligner = PermutationAligner(scale=scale, direction=direction, signed=True).fit(X, -X)
+    assert_close(aligner.transform(X), -X, 1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_numbers_whose_sum_leaves_the_range_of_floats_are_matched(weighted):
+    X, y, order, scales = planted()
+    weight = np.full(400, 3.0) if weighted else None
+    aligner = PermutationAligner().fit(X * 1e306, y, sample_weight=weight)
+    np.testing.assert_array_equal(aligner.permutation_, order)
+    np.testing.assert_allclose(aligner.scales_ * 1e306, scales)
+    assert_close(aligner.transform(X * 1e306), y, 1e-12)
+
+
+@pytest.mark.parametrize(("above", "n_unscaled"), [(0.5, 1), (2.0, 0)])
+def test_a_correlation_counts_once_it_is_above_rounding(above, n_unscaled):
+    a, b = np.tile(DESIGN, (16, 1)).T
+    r = above * 64 * np.finfo(float).eps
+    X, y = a[:, np.newaxis], (r * a + b)[:, np.newaxis]
+    moments = PairMoments.from_arrays(X, y)
+    exact = replace(moments, cross=np.array([[64 * r]]))
+    found = _permutation.solve_permutation(exact, direction="forward")
+    assert found.n_unscaled == n_unscaled
+    assert found.scales[0] == pytest.approx(1.0 if n_unscaled else r)
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
@@ -338,7 +420,7 @@ def test_the_module_selects_with_whole_numbers_in_any_precision():
 
 def test_a_scale_that_cannot_be_divided_by_in_that_precision_is_refused():
     X, y, *_ = planted()
-    aligner = PermutationAligner().fit(X, y * np.where(np.arange(8) == 2, 1e-50, 1.0))
+    aligner = PermutationAligner().fit(X, y * 1e-45)
     with pytest.raises(ValueError, match=r"float32 cannot hold inverse_scale.*float64"):
         aligner.to_torch(torch.float32)
     rows = torch.from_numpy(X)

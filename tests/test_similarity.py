@@ -213,7 +213,7 @@ def test_values_are_those_of_the_published_definition(case, size):
 def test_rsa_by_the_root_of_the_distances_and_not_their_square():
     X, Y = related_pair()
     expected = dissimilarity_correlation(X, Y, "euclidean", scipy.stats.pearsonr)
-    assert rsa(X, Y, metric="euclidean", compare="pearson") == pytest.approx(expected, abs=1e-12)
+    assert rsa(X, Y, distance="euclidean", compare="pearson") == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_affine_error_is_below_the_longest_residual_of_any_affine_map():
@@ -385,7 +385,50 @@ def test_equal_distances_share_a_rank():
     X = np.repeat(np.random.default_rng(0).normal(size=(5, 3)), 3, axis=0) * [1, 2, 3]
     Y = np.random.default_rng(1).normal(size=(15, 4))
     expected = PUBLISHED["rsa euclidean"](X, Y)
-    assert rsa(X, Y, metric="euclidean") == pytest.approx(expected, abs=1e-3)
+    assert rsa(X, Y, distance="euclidean") == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("distance", ["euclidean", "cosine", "correlation"])
+def test_neighbours_that_are_as_near_but_for_rounding_tie(distance):
+    X = np.random.default_rng(0).integers(0, 2, (100, 16)).astype(float)
+    expected = mutual_knn(X, X, distance=distance)
+    assert expected < 1
+    assert mutual_knn(X, 3.3 * X[:, ::-1], distance=distance) == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e300])
+def test_a_mixture_with_whitening_in_any_unit(unit):
+    X, Y = related_pair()
+    # In large units the mixture is X itself, in small ones X whitened.
+    alpha = 1 if unit > 1 else 0
+    expected = angular_shape_distance(X, Y, alpha=alpha)
+    found = angular_shape_distance(X * unit, Y * unit, alpha=0.5)
+    assert found == pytest.approx(expected, abs=1e-10)
+
+
+def test_no_more_directions_than_the_rank_are_warned_of():
+    rng = np.random.default_rng(0)
+    X, Y = (np.tile(rng.normal(size=(150, 2)), 50) for _ in range(2))
+    expected = orthogonal_procrustes_similarity(X[:, :2], Y[:, :2])
+    assert orthogonal_procrustes_similarity(X, Y) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e7, 1e9])
+def test_blocks_of_debiased_gram_matrices_add_up(size, monkeypatch):
+    X, Y = related_pair(90)
+    X[7] *= size
+    whole = linear_cka(X, Y, debiased=True)
+    monkeypatch.setattr(_similarity._debiased, "_BLOCK_ROWS", 40)
+    assert linear_cka(X, Y, debiased=True) == pytest.approx(whole, rel=0, abs=1e-6)
+    assert linear_cka(X, X, debiased=True) == 1
+
+
+def test_kernels_of_any_width_debias_what_little_is_left():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    # Only the two nearest rows are similar at all, by far less than the rounding of 1.
+    assert rbf_cka(X, X, bandwidth=0.02, debiased=True) == pytest.approx(1)
+    for bandwidth in (1e-200, 1e-120):
+        assert rbf_cka(X, X[:, :2], bandwidth=bandwidth) == pytest.approx(1)
 
 
 def test_units_without_a_life_match_each_other():
@@ -481,7 +524,8 @@ def test_bad_arrays_are_named(case):
         bad = Y.copy()
         bad[3, 2] = value
         with pytest.raises(
-            ValueError, match=rf"Input Y contains {kind} \(first at row 3, column 2"
+            ValueError,
+            match=rf"Input Y contains {kind} \(first at row 3, column 2.* with their partners\.",
         ):
             function(X, bad)
     constant = np.full((40, 3), 1 / 3)
@@ -504,6 +548,18 @@ X40, Y40 = related_pair(40)
     [
         (lambda: linear_cka(X40[:3, :1], Y40[:3, :1], debiased=True), "X has 3 rows, but debiased"),
         (lambda: linear_cka(X40[:3], Y40[:3], debiased=True), "X has 3 rows, .* at least 4"),
+        (lambda: linear_cka(X40, Y40, debiased="no"), "debiased='no' is not True or False"),
+        (lambda: rbf_cka(X40, Y40, debiased=1), "debiased=1 is not True or False"),
+        (lambda: relu_cka(X40, Y40, debiased=None), "debiased=None is not True or False"),
+        (lambda: procrustes_distance(X40, Y40, squared="no"), "squared='no' is not True or False"),
+        (
+            lambda: linear_cka(X40, np.arange(40) == 7, debiased=True),
+            "Y leaves nothing to compare: without its bias the Gram matrix is zero",
+        ),
+        (
+            lambda: rbf_cka(X40, Y40, bandwidth=1e-200, debiased=True),
+            "X leaves nothing to compare: with bandwidth=1e-200 no two rows are similar",
+        ),
         (lambda: relu_cka(X40[:3], Y40[:3]), "X has 3 rows, .* or debiased=False"),
         (lambda: rbf_cka(X40, Y40, bandwidth=0), "bandwidth=0 is not a finite number above 0"),
         (lambda: rbf_cka(X40, Y40, bandwidth=np.inf), "bandwidth=inf is not a finite"),
@@ -521,22 +577,34 @@ X40, Y40 = related_pair(40)
         (lambda: angular_shape_distance(X40, Y40, alpha=-0.1), "alpha=-0.1 is not a number from 0"),
         (lambda: angular_shape_distance(X40, Y40, alpha=True), "alpha=True is not a number from 0"),
         (
-            lambda: rsa(X40, Y40, metric="l1"),
-            r"metric='l1' is not one of \('correlation', 'cosine'",
+            lambda: rsa(X40, Y40, distance="l1"),
+            r"distance='l1' is not one of \('correlation', 'cosine'",
+        ),
+        (
+            lambda: rsa(X40, Y40, distance=np.array(["cosine", "euclidean"])),
+            r"distance=array\(.* is not one of",
+        ),
+        (
+            lambda: rsa(np.arange(1.0, 41), Y40, distance="cosine"),
+            r"X has no two rows that differ by cosine: each of the 40 is a positive multiple of the first",
+        ),
+        (
+            lambda: rsa(X40, np.c_[np.arange(40), 3.0 * np.arange(1, 41)]),
+            r"Y has no two rows that differ by correlation: each of the 40, after a number of its own",
         ),
         (lambda: rsa(X40, Y40, compare="kendall"), "compare='kendall' is not one of"),
         (lambda: rsa(X40[:2], Y40[:2]), "X has 2 rows, but rsa compares pairs: .* at least 3"),
         (
-            lambda: rsa(np.eye(3), Y40[:3], metric="euclidean"),
+            lambda: rsa(np.eye(3), Y40[:3], distance="euclidean"),
             "X leaves nothing to compare: by euclidean its rows are all equally far apart",
         ),
         (
-            lambda: rsa(X40, Y40 * (np.arange(40) != 5)[:, None], metric="cosine"),
+            lambda: rsa(X40, Y40 * (np.arange(40) != 5)[:, None], distance="cosine"),
             "Y has zeros only in row 5, which has no cosine",
         ),
         (
             lambda: rsa(np.where(np.arange(40)[:, None] == 7, 0.1, X40), Y40),
-            "X has equal values only in row 7, .* metric='euclidean'",
+            "X has equal values only in row 7, .* distance='euclidean'",
         ),
         (
             lambda: mutual_knn(X40[:10], Y40[:10]),
@@ -544,7 +612,7 @@ X40, Y40 = related_pair(40)
         ),
         (lambda: mutual_knn(X40, Y40, n_neighbors=0), "n_neighbors=0 is not a whole number"),
         (lambda: mutual_knn(X40, Y40, n_neighbors=2.0), "n_neighbors=2.0 is not a whole number"),
-        (lambda: mutual_knn(X40, Y40, metric="dot"), "metric='dot' is not one of"),
+        (lambda: mutual_knn(X40, Y40, distance="dot"), "distance='dot' is not one of"),
         (
             lambda: affine_alignment_error(X40, Y40, direction="both"),
             "direction='both' is not one of",

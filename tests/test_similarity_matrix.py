@@ -365,6 +365,43 @@ def test_the_other_spaces_are_named_too():
         compare(Hs_b=[])
 
 
+@pytest.mark.parametrize("Hs", [None, 3])
+def test_what_is_no_collection_is_refused(Hs):
+    with pytest.raises(TypeError, match=rf"Hs={Hs} is not a collection of spaces\. Pass a mapping"):
+        similarity_matrix(Hs)
+
+
+@pytest.mark.parametrize("metric", ONE_OF_EACH)
+def test_one_row_is_too_few(metric):
+    with pytest.raises(
+        ValueError, match=r"Hs\['0'\] has 1 row\(s\), but similarity needs at least 2"
+    ):
+        compare(STACK[:, :1], metric)
+
+
+@pytest.mark.parametrize("collect", [list, lambda spaces: dict(zip("ab", spaces, strict=True))])
+def test_one_dimension_is_one_column(collect):
+    X, Y = LONG["a"], LONG["b"]
+    found, expected = compare(collect([X[:, 0], Y])), compare(collect([X[:, [0]], Y]))
+    np.testing.assert_array_equal(found.values, expected.values)
+    assert found.values[0, 1] == pytest.approx(metrics.linear_cka(X[:, 0], Y), abs=1e-10)
+
+
+@pytest.mark.parametrize("n_rows", [20, 90])
+def test_one_large_row_leaves_digits_to_the_debiased(n_rows):
+    # Narrow spaces of many rows go by their columns, whose squares cancel.
+    spaces = [np.random.default_rng(seed).normal(size=(n_rows, 3)) for seed in range(3)]
+    spaces[1][4] *= 1e7
+    found = compare(spaces, debiased=True).values
+    expected = [[metrics.linear_cka(a, b, debiased=True) for b in spaces] for a in spaces]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
+    others = compare(spaces[:1], debiased=True, Hs_b=spaces[1:]).values
+    np.testing.assert_allclose(others, found[:1, 1:], rtol=0, atol=1e-7)
+    lonely = np.eye(n_rows)[:, :1]
+    with pytest.raises(ValueError, match=r"^Hs_b\['1'\] leaves nothing to compare: without its"):
+        compare(spaces, debiased=True, Hs_b=[spaces[0], lonely])
+
+
 def test_unknown_measures_and_options_are_refused():
     with pytest.raises(ValueError, match=r"metric='cka' is not known\. Pass one of .*linear_cka, "):
         compare(metric="cka")
@@ -397,7 +434,7 @@ def test_a_function_is_asked_about_every_pair_both_ways(n_jobs):
     np.testing.assert_array_equal(bound.values, expected)
 
 
-@pytest.mark.parametrize("options", [{}, {"metric": "euclidean"}])
+@pytest.mark.parametrize("options", [{}, {"distance": "euclidean"}])
 def test_our_functions_count_as_their_names(options, monkeypatch):
     factory, made = MEASURES["rsa"], []
 
@@ -411,6 +448,22 @@ def test_our_functions_count_as_their_names(options, monkeypatch):
     assert found.metric == "rsa" and made == [options]
     expected = metrics.rsa(LONG["a"], LONG["b"], **options)
     assert found.values[0, 1] == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_function_may_write_to_what_it_gets(n_jobs):
+    def writing(X, Y):
+        X -= 1
+        Y *= 2
+        return float(X.sum() + Y.sum())
+
+    spaces = {name: space.copy() for name, space in LONG.items()}
+    found = compare(spaces, writing, n_jobs=n_jobs).values
+    sums = np.array([space.sum() for space in LONG.values()])
+    sizes = np.array([space.size for space in LONG.values()])
+    np.testing.assert_allclose(found, (sums - sizes)[:, np.newaxis] + 2 * sums)
+    for name, space in LONG.items():
+        np.testing.assert_array_equal(spaces[name], space)
 
 
 def test_an_error_names_the_pair():

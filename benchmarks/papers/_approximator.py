@@ -1,11 +1,13 @@
 """The linear approximator of Zhao et al. (2021), written anew from its description.
 
-A dense layer from the input of a part of a network to its output is trained by Adam at 0.001 for 1,842 steps, by
-the cosine, from small random weights. It sees every position of sentences that are filled up to one length, the
-padding too. It is judged on other sentences: mean cosine over the positions of a sentence, then over the
-sentences that have padding, once for all positions and once for the real ones, [CLS] and [SEP] among them.
+A dense layer from the input of a part of a network to its output is trained by Adam at 0.001 for 1,842
+steps, by the cosine, from small random weights. It sees every position of sentences that are filled up to one
+length, the padding too. It is judged on other sentences: mean cosine over the positions of a sentence, then
+over the sentences that have padding, once for all positions and once for the real ones, [CLS] and [SEP] among
+them.
 
-A step takes 256 positions here, not 64 sentences of 128; they are as often padding: two of three.
+A step takes 256 positions here, not 64 sentences of 128, with about as much padding: two positions of three.
+Four times as many change the cosines by 0.002 or less.
 
 References
 ----------
@@ -143,6 +145,6 @@ def approximated(sentences: Sentences, steps: int) -> dict[str, list[float]]:
     return {
         "published, all positions": published.judged(test, padding=True),
         "published, real positions": published.judged(test, padding=False),
-        "+ no padding in the loss": unpadded.judged(test, padding=False),
-        "+ least squares": Approximators.least_squares(train).judged(test, padding=False),
+        "no padding in the loss": unpadded.judged(test, padding=False),
+        "least squares": Approximators.least_squares(train).judged(test, padding=False),
     }

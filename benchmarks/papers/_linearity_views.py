@@ -56,7 +56,9 @@ def _cosines(title: str, records: Sequence[Record]) -> str:
     rows = []
     for part in grouped(published, "part"):
         ours = of(records, section=LINEARITY, part=part, seed=0)
-        numbers = [[r["cosine"] for r in of(published, part=part, name=name)] for name in names]
+        layers = grouped(ours, "layer")
+        theirs = [r for r in of(published, part=part) if r["layer"] in layers]
+        numbers = [[r["cosine"] for r in of(theirs, name=name)] for name in names]
         numbers += [[r[key] for r in ours] for key in BESIDE.values()]
         rows.append((part, *(f"{np.mean(values):.3f}" for values in numbers)))
     return table(title, ("", *names, *BESIDE), rows)
@@ -116,7 +118,9 @@ def gammas(records: Sequence[Record]) -> Any:
             range(len(parts)), [part.replace(" + ", "\n+ ") for part in parts], fontsize=8
         )
         ax.spines[["top", "right"]].set_visible(False)
-    panels[0].legend(frameon=False, loc="lower left", fontsize=8)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=2, frameon=False
+    )
     return figure
 
 
@@ -124,7 +128,7 @@ def curves(records: Sequence[Record]) -> Any:
     """Loss over the layer that is removed."""
     groups = grouped(of(records, section=REARRANGED), "models")
     figure = Figure(figsize=(4.6 * len(groups), 3.8), layout="constrained")
-    panels = figure.subplots(1, len(groups), squeeze=False)[0]
+    panels = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
     for ax, (models, found) in zip(panels, groups.items(), strict=True):
         ax.axhline(mean_loss(of(found, name=AS_IS)), color="black", linewidth=1, label="whole")
         names = [name for name in grouped(found, "name") if name not in (AS_IS, SWAPPED)]
@@ -149,7 +153,9 @@ def swaps(records: Sequence[Record]) -> Any:
     for ax, (models, losses) in zip(panels, added.items(), strict=True):
         image = ax.imshow(losses, cmap="RdBu_r", vmin=-most, vmax=most)
         for (i, j), value in np.ndenumerate(losses):
-            ax.text(j, i, f"{value:+.2f}" if i != j else "", ha="center", va="center", fontsize=8)
+            colour = "white" if abs(value) > most / 2 else "black"
+            text = "" if i == j else f"{value:+.2f}"
+            ax.text(j, i, text, ha="center", va="center", fontsize=8, color=colour)
         ax.set(title=models, xlabel="layer", ylabel="layer")
         ax.set(xticks=range(len(losses)), yticks=range(len(losses)))
     figure.colorbar(image, ax=panels, label="added to the loss by the swap, in nats")

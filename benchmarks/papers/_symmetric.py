@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from _judging import CCA, PROCRUSTES, Array, Record, Split, scores
 from scipy.optimize import linear_sum_assignment
-from scipy.stats import special_ortho_group
 
 from sklearn_bijection import CCAAligner, PermutationAligner, ProcrustesAligner
 from sklearn_bijection.metrics import linear_cka, procrustes_distance, relu_cka, relu_procrustes
@@ -73,8 +72,10 @@ def _units(rows: Array) -> Array:
 
 
 def rotation(width: int, seed: int) -> Array:
-    """A random rotation, all alike probable."""
-    found: Array = special_ortho_group.rvs(width, random_state=seed).astype(np.float32)
+    """A random rotation or reflection, all alike probable."""
+    normal = np.random.default_rng(seed).normal(size=(width, width))
+    axes, triangle = np.linalg.qr(normal)
+    found: Array = (axes * np.sign(np.diag(triangle))).astype(np.float32)
     return found
 
 

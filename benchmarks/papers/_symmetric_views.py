@@ -8,11 +8,17 @@ import numpy as np
 from _judging import grouped
 from _models import CONTROL, Record
 from _report import table
-from _symmetric import ALIGNERS, AS_IS, VARIANTS
+from _symmetric import ALIGNERS, AS_IS, REORDERED, ROTATED, VARIANTS
 from matplotlib.figure import Figure
 
 #: Of Okabe and Ito, which colour-blind readers can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+#: What is left as it is lies below what does not differ from it.
+STYLES: dict[str, dict[str, Any]] = {
+    AS_IS: {"color": "#BBBBBB", "linewidth": 5},
+    ROTATED: {"color": COLOURS[1], "marker": "."},
+    REORDERED: {"color": COLOURS[0], "marker": "."},
+}
 HELD_OUT = ("train", "held-out")
 
 
@@ -116,10 +122,10 @@ def curves(records: Sequence[Record], experiments: Sequence[str]) -> Any:
 def _variants(ax: Any, records: Sequence[Record]) -> None:
     for models, found in grouped(records, "models").items():
         layers = list(grouped(found, "layer"))
-        for colour, variant in zip(COLOURS, VARIANTS, strict=False):
+        for variant, style in STYLES.items():
             values = [mean_of(found, layer=layer, variant=variant) for layer in layers]
-            style = {"color": colour, "linestyle": ":" if models == CONTROL else "-"}
-            ax.plot(layers, values, marker=".", label=f"{variant}, {models}", **style)
+            dashes = ":" if models == CONTROL else "-"
+            ax.plot(layers, values, label=f"{variant}, {models}", linestyle=dashes, **style)
             ax.set_xticks(layers)
     ax.tick_params(labelsize=7)
     ax.spines[["top", "right"]].set_visible(False)
@@ -130,26 +136,24 @@ def _wrapped(name: str) -> str:
 
 
 def bars(records: Sequence[Record], experiments: Sequence[str]) -> Any:
-    """Accuracy of each row of the last tables, a panel for each kind of models."""
-    panels = [
-        (f"{experiment}\n{models}", found)
-        for experiment in experiments
-        for models, found in grouped(
-            [r for r in records if r["experiment"] == experiment], "models"
-        ).items()
-    ]
-    figure = Figure(figsize=(4.2 * len(panels), 4.6), layout="constrained")
-    for ax, (title, found) in zip(
-        figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
-    ):
-        names, layers = grouped(found, "name"), list(grouped(found, "layer"))
-        for i, (layer, colour) in enumerate(zip(layers, COLOURS, strict=False)):
-            values = [mean_of(same, layer=layer) for same in names.values()]
-            places = np.arange(len(names)) + (i - (len(layers) - 1) / 2) * 0.25
-            ax.barh(places, values, height=0.25, color=colour, label=f"layer {layer}")
-        ax.set_yticks(range(len(names)), list(names), fontsize=7)
-        ax.invert_yaxis()
-        ax.set(title=title, xlabel="accuracy", xlim=(0, 1))
-        ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize=8)
+    """Accuracies of the last tables: a row for each experiment, a panel for each kind of models."""
+    figure = Figure(figsize=(11, 3.6 * len(experiments)), layout="constrained")
+    for part, experiment in zip(figure.subfigures(len(experiments), 1), experiments, strict=True):
+        groups = grouped([r for r in records if r["experiment"] == experiment], "models")
+        axes = part.subplots(1, len(groups), sharey=True)
+        for ax, (models, found) in zip(axes, groups.items(), strict=True):
+            _bars(ax, found)
+            ax.set(title=f"{experiment}, {models}", xlabel="accuracy", xlim=(0, 1))
+        axes[0].invert_yaxis()
+        axes[-1].legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
+
+
+def _bars(ax: Any, records: Sequence[Record]) -> None:
+    names = grouped(records, "name")
+    for i, (layer, colour) in enumerate(zip(grouped(records, "layer"), COLOURS, strict=False)):
+        values = [mean_of(same, layer=layer) for same in names.values()]
+        places = np.arange(len(names)) + (i - 1) * 0.25
+        ax.barh(places, values, height=0.25, color=colour, label=f"layer {layer}")
+    ax.set_yticks(range(len(names)), list(names), fontsize=8)
+    ax.spines[["top", "right"]].set_visible(False)

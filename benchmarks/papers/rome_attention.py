@@ -57,7 +57,7 @@ from _report import describe, environment, table
 
 from sklearn_bijection import CCAAligner, INNAligner, PermutationAligner, ProcrustesAligner
 
-PLACES = "places alone"
+PLACES, ECHO = "places alone", "follows the variance"
 PARTNER = 0.5
 Both = dict[str, tuple[Heads, Heads]]
 
@@ -131,19 +131,16 @@ def maps_table(pair: str, records: Sequence[Record]) -> str:
 
 def published_table(records: Sequence[Record]) -> str:
     """Rows are what is mended, columns the pairs."""
-    pairs = grouped(records, "pair")
+    columns = {"r2": ("R²", ".3f"), "error": ("squared error", ".1e"), "echo": (ECHO, ".2f")}
     rows = [
         (
             name,
-            *(f"{found['r2']:.3f}" for found in of_name),
-            *(f"{found['error']:.2e}" for found in of_name),
-            *(f"{found['echo']:.2f}" for found in of_name),
+            *(" / ".join(f"{r[key]:{form}}" for r in found) for key, (_, form) in columns.items()),
         )
-        for name, of_name in grouped(records, "name").items()
+        for name, found in grouped(records, "name").items()
     ]
-    what = ("R²", "squared error", "follows the variance")
-    header = ("", *(f"{column}, {pair}" for column in what for pair in pairs))
-    return table("As published: rows of mean attention of pairs of heads", header, rows)
+    title = f"As published: rows of mean attention; {' / '.join(grouped(records, 'pair'))}"
+    return table(title, ("", *(heading for heading, _ in columns.values())), rows)
 
 
 def _number(value: Any) -> str:
@@ -158,14 +155,12 @@ def lopsided(heads: Heads) -> float:
 
 
 def cells(heads: Heads) -> Iterator[Record]:
-    """The matrix of all heads, an entry at a time."""
+    """The matrix of all heads, an entry at a time; layers count from 1, heads from 0."""
     n_heads, matrix = heads.shape[1], heads.correlation
-    for i, j in np.ndindex(*matrix.shape):
-        yield {
-            **dict(zip(("layer", "head"), divmod(i, n_heads), strict=True)),
-            **dict(zip(("other_layer", "other_head"), divmod(j, n_heads), strict=True)),
-            "r": matrix[i, j],
-        }
+    for (i, j), r in np.ndenumerate(matrix):
+        (layer, head), (other_layer, other_head) = divmod(i, n_heads), divmod(j, n_heads)
+        first = {"layer": layer + 1, "head": head}
+        yield first | {"other_layer": other_layer + 1, "other_head": other_head, "r": float(r)}
 
 
 def picture(found: Both) -> Any:
@@ -230,7 +225,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.quick:
         options.rows, options.pairs = min(options.rows, 2000), min(options.pairs, 12)
-    warnings.filterwarnings("once", message=".*were cut")
+    warnings.filterwarnings("ignore", message=".*were cut")
     print(describe(environment()))
     records, matrices, found = run(options)
     write_csv(options.out, "rome_attention", records)

@@ -11,6 +11,8 @@ the same for all layers. R² is the share of the variance that a map explains; 0
   for all pairs; trained networks for the same layers alone, unless ``--networks all``.
 * *One map for all layers*: learned from the same layers together, and judged at all pairs. The published
   recipe has this one; it gets as many steps as for a single layer.
+  It has to tell the layers apart by where they lie, since each has a mean of its own: a bright diagonal is no
+  sign that equal layers belong together, and untrained models have one too.
 * *Two ridges* and *two MLPs* are no bijections: each direction has a map of its own. They are what is to be
   had by a linear map and by any; the distance from them is what being a bijection costs.
 * *PWCCA* is no map but a similarity, from 0 to 1. It is taken over all rows, and beside it stands what it is

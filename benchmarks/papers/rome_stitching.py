@@ -18,14 +18,16 @@ Three pairs of models:
 
 What the published code of Ren et al. (2023) does, one fault at a time:
 
+* *published CCA, of tokens*: its directions are paired wrongly and its units lost. (The published code maps
+  the first token alone with it and leaves all others as they are.)
 * *published network, of tokens*: the recipe of ``_published.py``, which ends about where it started: a
   random map. (Fitted to 1,600 tokens; with more it moves no further.)
 * *published network, of means*: one network for all layers, fitted to means over the positions of 1,600
   sentences, padding among them, but used on tokens.
-* *as published*: that, at the last layer alone, and with the dense layer of the head taken from the first
-  model, so that the classifier of the second meets features of the other. (The published head is a
-  classifier of sentences over a pooler; the dense layer of the masked-language head stands where the
-  pooler does. The published PWCCA maps the first token alone and leaves all others as they are.)
+* *as published*: that network, at the last layer alone, and with the dense layer of the head taken from
+  the first model, so that the classifier of the second meets features of the other. (The published head
+  is a classifier of sentences over a pooler; the dense layer of the masked-language head stands where
+  the pooler does.)
 * *CCA, of means* and *CCA, without masks*: what either kind of wrong row costs a map that can learn.
 
 A second table has the loss for layers up to i of the first and from j on of the second model, and tells
@@ -61,13 +63,14 @@ from _models import (
     write_csv,
     write_figure,
 )
-from _published import PublishedRecipe
+from _published import PublishedCCA, PublishedRecipe
 from _report import describe, environment, table
 from _stitching import (
     ALIGNERS,
     FLOOR,
     FORWARD,
     MEAN,
+    Affine,
     Joint,
     Ridge,
     losses_table,
@@ -116,13 +119,18 @@ def joints_of(options: argparse.Namespace) -> Iterator[tuple[str, Joint, Sequenc
     trained, control = (seeds[name].with_heads() for name in (TRAINED, CONTROL))
     pairs = {TRAINED: trained, MIXED: (control[0], trained[1]), CONTROL: control}
     for name, models in pairs.items():
-        yield name, Joint.of(models, tokenizer, masked, test, options.tokens), train
+        joint = Joint.of(models, tokenizer, masked, test, options.tokens, options.every)
+        yield name, joint, train
 
 
 def faults(joint: Joint, train: Sequence[str], n_tokens: int) -> Iterator[Record]:
     """Losses with what the published code does, and with what its faults cost another map."""
     models = joint.first, joint.second
-    yield from joint.at_equal_layers({"published network, of tokens": Published(epochs=EPOCHS)})
+    published = {
+        "published CCA, of tokens": Affine(PublishedCCA()),
+        "published network, of tokens": Published(epochs=EPOCHS),
+    }
+    yield from joint.at_equal_layers(published)
     X, y = (
         extract_hidden_states(
             model, train[:PUBLISHED_ROWS], tokenizer=joint.tokenizer, pooling="padded_mean"
@@ -131,8 +139,8 @@ def faults(joint: Joint, train: Sequence[str], n_tokens: int) -> Iterator[Record
     )
     network = PublishedRecipe(epochs=EPOCHS).fit(np.concatenate(X), np.concatenate(y)).module
     yield from joint.at_equal_layers({"published network, of means": network})
-    dense = replace(joint, second=_with_dense_of(*models))
-    yield from dense.at_equal_layers({"as published": network}, [len(joint.X) - 1])
+    dense = replace(joint, second=_with_dense_of(*models), layers=joint.layers[-1:])
+    yield from dense.at_equal_layers({"as published": network})
     forward = CCAAligner(direction="forward")
     yield from replace(joint, X=X, y=y).at_equal_layers({"CCA, of means": forward})
     X, y = tokens_of(models, joint.tokenizer, train, n_tokens)
@@ -149,13 +157,6 @@ def _with_dense_of(first: Any, second: Any) -> Any:
     return grafted
 
 
-def all_to_all(joint: Joint) -> Iterator[Record]:
-    """Losses of every layer of the first onto every layer of the second."""
-    for layer, onto in np.ndindex(len(joint.X), len(joint.y)):
-        loss = joint.stitched(CCAAligner(direction="forward"), layer, onto)
-        yield {"name": FORWARD, "layer": layer, "onto": onto, "loss": loss}
-
-
 def run(options: argparse.Namespace) -> list[Record]:
     """All losses; shown as they come, and in a table when a pair of models is done."""
     records: list[Record] = []
@@ -169,7 +170,8 @@ def run(options: argparse.Namespace) -> list[Record]:
         print(losses_table(f"{pair}: masked-language loss on held-out sentences, in nats", found))
         records += found
         if pair != CONTROL:
-            crossed = list(follow(all_to_all(joint), pair=pair, section=PAIRS))
+            across = joint.across_layers(FORWARD, ALIGNERS[FORWARD])
+            crossed = list(follow(across, pair=pair, section=PAIRS))
             print(pairs_table(f"{pair}: loss by {FORWARD} from layer (down) onto layer", crossed))
             records += crossed
     return records
@@ -189,12 +191,7 @@ def pairs_table(title: str, records: Sequence[Record]) -> str:
         (layer, *(f"{record['loss']:.3f}" for record in found))
         for layer, found in grouped(records, "layer").items()
     ]
-    return table(title, ("", *(record["onto"] for record in found_of(records))), rows)
-
-
-def found_of(records: Sequence[Record]) -> list[Record]:
-    """Those of the first layer."""
-    return grouped(records, "layer")[0]
+    return table(title, ("", *grouped(records, "onto")), rows)
 
 
 def curves(records: Sequence[Record]) -> Any:
@@ -215,7 +212,7 @@ def curves(records: Sequence[Record]) -> Any:
         for i, (name, line) in enumerate(names.items()):
             where, losses = zip(*((r["layer"], r["loss"]) for r in line), strict=True)
             ax.plot(where, losses, f"C{i % 10}" + (".-" if name in ours else "x--"), label=name)
-        ax.set(title=pair, xlabel="stitched at layer", xticks=range(len(names[MEAN])))
+        ax.set(title=pair, xlabel="stitched at layer", xticks=[r["layer"] for r in names[MEAN]])
     axes[0].set(ylabel="loss, in nats", ylim=(None, max(floor) + 1.5))
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
     return figure
@@ -230,10 +227,12 @@ def crossed_map(records: Sequence[Record]) -> Any:
     axes = figure.subplots(1, len(groups))
     limits = [f(r["loss"] for found in groups.values() for r in found) for f in (min, max)]
     for ax, (pair, found) in zip(axes, groups.items(), strict=True):
-        losses = np.array([r["loss"] for r in found]).reshape(len(found_of(found)), -1)
+        layers = list(grouped(found, "layer"))
+        losses = np.array([r["loss"] for r in found]).reshape(len(layers), -1)
         image = ax.imshow(losses, cmap="viridis_r", vmin=limits[0], vmax=limits[1])
         ax.set(title=pair, xlabel="layer of the second model", ylabel="layer of the first model")
-        ax.set(xticks=range(losses.shape[1]), yticks=range(len(losses)))
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_ticks(range(len(layers)), layers)
     figure.colorbar(image, ax=axes, label="loss, in nats")
     return figure
 
@@ -247,10 +246,11 @@ def main() -> None:
     parser.add_argument(
         "--train", action="store_true", help="a trained network too: minutes a layer"
     )
+    parser.add_argument("--every", type=int, default=1, help="stitch at every so many layers (1)")
     options = parser.parse_args()
     if options.quick:
-        options.tokens = min(options.tokens, 1500)
-    warnings.filterwarnings("once", message=".*were cut")
+        options.tokens, options.every = min(options.tokens, 1500), max(options.every, 2)
+    warnings.filterwarnings("ignore", message=".*were cut")
     print(describe(environment()))
     records = run(options)
     write_csv(options.out, "rome_stitching", records)

@@ -29,8 +29,8 @@ class CommonSpace(BaseEstimator):
     rotations_: list[NDArray[np.float64]]
     scales_: NDArray[np.float64]
     means_: list[NDArray[np.float64]]
-    allow_reflection: bool
     _labels: Labels
+    _reflects: bool
 
     def transform(self, X: ArrayLike, space: int | str) -> NDArray[Any]:
         """Map rows of one space into the common one.
@@ -129,7 +129,7 @@ class CommonSpace(BaseEstimator):
         i, j = self._labels.number(source, "source"), self._labels.number(target, "target")
         R = self.rotations_[i] @ self.rotations_[j].T
         if max(R.shape) < max(self.widths_):
-            R = polar_factor(R, allow_reflection=self.allow_reflection)
+            R = polar_factor(R, allow_reflection=self._reflects)
         return _similarity(self.means_[i], self.means_[j], R, self.scales_[i] / self.scales_[j])
 
     def template(self, Xs: Spaces) -> NDArray[np.float64]:
@@ -138,14 +138,14 @@ class CommonSpace(BaseEstimator):
         Parameters
         ----------
         Xs : list of arrays of shape (n_samples, width_k), or mapping of names to such arrays
-            The spaces of `fit`, with these or other rows.
+            The spaces of `fit`, with these or other rows; a single one will do.
 
         Returns
         -------
         T : ndarray of shape (n_samples, template_width)
         """
         check_is_fitted(self)
-        _, arrays, _ = check_spaces(self, Xs, None, self._labels)
+        _, arrays, _ = check_spaces(self, Xs, None, self._labels, min_rows=1)
         return self._sum(arrays) / self.n_spaces_
 
     def score(self, Xs: Spaces, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
@@ -157,7 +157,7 @@ class CommonSpace(BaseEstimator):
         Parameters
         ----------
         Xs : list of arrays of shape (n_samples, width_k), or mapping of names to such arrays
-            The spaces of `fit`, best with rows that were not fitted.
+            The spaces of `fit`, best with rows that were not fitted; at least two of them.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None

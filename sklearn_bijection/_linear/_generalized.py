@@ -64,18 +64,23 @@ class GeneralizedProcrustes(CommonSpace):
 
     See Also
     --------
-    ProcrustesAligner : Two spaces. This class finds the same map between two of equal width, its scale
-        the symmetric one.
+    ProcrustesAligner : Two spaces. Between two of equal width this class finds the same map, its scale the
+        symmetric one, as far as the rows of `fit` span them: the two differ in what they do with the rest,
+        on new rows where there were fewer rows than columns.
 
     Notes
     -----
     *Exactness.* For equal widths every round trip is exact, for every row, also where the data span less
-    than the space: what is left of one is matched with what is left of the others. A space narrower
-    than the template is laid into it: ``inverse_transform(transform(X, k), k) == X``, while
-    ``transform(inverse_transform(T, k), k)`` is a projection. Between two spaces `translate` is undone on
-    the narrower side. It is ``inverse_transform(transform(X, source), target)`` where one of the two is as
-    wide as the template; between two narrower ones it is the rotation nearest to that, which loses
-    nothing on the way.
+    than the space. A space narrower than the template is laid into it:
+    ``inverse_transform(transform(X, k), k) == X``, while ``transform(inverse_transform(T, k), k)`` is a
+    projection. Between two spaces `translate` is undone on the narrower side. It is
+    ``inverse_transform(transform(X, source), target)`` where one of the two is as wide as the template;
+    between two narrower ones it is the rotation nearest to that, which loses nothing on the way.
+
+    *What the rows do not span* of a space is turned into what is left of the template. Nothing in the data
+    says how: the choice depends on the two subspaces alone, so that spaces which span the same are completed
+    alike. Spanned is what varies by more than about 1e-8 of the largest deviation, and by more than the
+    precision of the data.
 
     *Scale.* Spaces of equal width all have the same size in the template, a variance of 1 per coordinate on
     average, so that between any two the scale is the symmetric one. Scales that maximise the agreement
@@ -84,10 +89,15 @@ class GeneralizedProcrustes(CommonSpace):
     image gets equal variance, in the least squares of its logarithm over all pairs.
 
     *Frame.* Template coordinates are the principal axes of the template, the largest variance first. On
-    each, the loading of greatest magnitude over the columns of all spaces is positive; without
-    reflections the last axis may be turned. The start is the widest space, of several the one with the
-    largest linear CKA with the rest, and the others join it in that order, so that the order in which
-    they are listed plays no part. For three spaces or more the optimum is a local one.
+    each, the loading of greatest magnitude over the columns of all spaces is positive, or most of them
+    where several are equal; without reflections the last axis may be turned. For three spaces or more
+    the optimum is a local one.
+
+    *Order.* The start is the widest space, of several the one with the largest linear CKA with the rest,
+    and the others join it in that order. The order in which the spaces are listed plays no part, on new rows
+    either, as long as the data decide: not between spaces that are equally near to the rest and lead to
+    different optima, axes of equal variance, the sign of an axis for which the spaces are evenly divided
+    (X and -X alone), and directions that have no covariance with any other space.
 
     *Cost.* For K spaces ``n K² width²`` multiplications for their cross products, of which each block of rows
     is read once; then per sweep, whatever n is, ``2 K² width³`` and K singular value decompositions.
@@ -179,7 +189,7 @@ class GeneralizedProcrustes(CommonSpace):
             max_iter=self.max_iter,
             tol=self.tol,
         )
-        self._labels = labels
+        self._labels, self._reflects = labels, self.allow_reflection
         self.means_ = list(moments.means)
         self.rotations_, self.scales_ = found.rotations, found.scales
         self.disparity_, self.loss_curve_ = found.disparity, found.losses

@@ -43,7 +43,9 @@ class Labels:
     def number(self, space: Any, argument: str) -> int:
         """Number of the space that `argument` asks for, by name or by number."""
         count = len(self.widths)
-        if isinstance(space, Integral) and -count <= index(space) < count:
+        # True and False are whole numbers to Python, but no numbers of spaces.
+        numbered = isinstance(space, Integral) and not isinstance(space, bool)
+        if numbered and -count <= index(space) < count:
             return index(space) % count
         if self.names is not None and isinstance(space, str) and space in self.names:
             return self.names.index(space)
@@ -75,6 +77,7 @@ def check_spaces(
     Xs: Spaces,
     sample_weight: ArrayLike | None = None,
     known: Labels | None = None,
+    min_rows: int = 2,
 ) -> tuple[Labels, list[NDArray[Any]], NDArray[np.float64] | None]:
     """Validate spaces with one row per sample each.
 
@@ -85,6 +88,7 @@ def check_spaces(
     sample_weight : array-like of shape (n_samples,), default=None
     known : Labels, default=None
         Those of fit, which the spaces are to match. A mapping may list its names in any order.
+    min_rows : int, default=2
 
     Returns
     -------
@@ -95,7 +99,7 @@ def check_spaces(
     """
     names, given = _listed(Xs, known)
     labels = Labels(names, [], [])
-    arrays = [check_rows(estimator, rows, labels.of(k)) for k, rows in enumerate(given)]
+    arrays = [check_rows(estimator, rows, labels.of(k), min_rows) for k, rows in enumerate(given)]
     for number, array in enumerate(arrays):
         if len(array) != len(arrays[0]):
             raise ValueError(

@@ -4,10 +4,11 @@ Moments are additive, so a fit can be streamed, merged and distributed. Everythi
 float64 about the mean; large squares are never subtracted from each other.
 """
 
-from ._pair import MomentSum, PairMoments, ViewMoments, fold_moments
+from ._pair import MomentSum, PairMoments, fold_moments
 from ._rows import fold_of, row_hash
 from ._spaces import SpaceMoments, view_of
 from ._variance import ConstantViewError, require_variance, varies
+from ._view import ViewMoments
 
 __all__ = [
     "ConstantViewError",

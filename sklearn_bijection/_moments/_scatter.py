@@ -21,11 +21,20 @@ def centre(
     # rounding of a long sum.
     shift = rows[0].astype(np.float64)
     centred = np.subtract(rows, shift, out=out, dtype=np.float64)
-    mean = (centred.sum(axis=0) if weight is None else weight @ centred) / total
+    mean = _mean(centred, weight, total)
     centred -= mean
     if weight is not None:
         centred *= np.sqrt(weight)[:, np.newaxis]
     return shift + mean, centred
+
+
+def _mean(rows: Array, weight: Array | None, total: float) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean: Array = (rows.sum(axis=0) if weight is None else weight @ rows) / total
+    if np.isfinite(mean).all():
+        return mean
+    # The sum has left the range of floats, where a mean of its terms is in it.
+    return (np.ones(len(rows)) if weight is None else weight) / total @ rows
 
 
 def scatter_of(centred: Array, *, diagonal: bool) -> tuple[Array, float]:

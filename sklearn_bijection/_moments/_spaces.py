@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._compat import release_pages
-from ._pair import PairMoments, ViewMoments
+from ._pair import PairMoments
 from ._scatter import Array
+from ._view import ViewMoments
 
 _MIN_BLOCK_ROWS = 512
 _MAX_BLOCK_BYTES = 2**27
@@ -33,6 +34,9 @@ class SpaceMoments:
         rows: its products are in these coordinates. None are its own columns.
     products : dict of (int, int) to ndarray
         ``X_k' X_l / (size_k size_l)`` of the centred rows, for ``k <= l``.
+    noise : tuple of ndarray
+        Share of the sum of squares of a space that the precision of the data alone may put into each of
+        the coordinates of its products.
     """
 
     weight: float
@@ -40,6 +44,7 @@ class SpaceMoments:
     sizes: Array
     axes: tuple[Array | None, ...]
     products: dict[tuple[int, int], Array]
+    noise: tuple[Array, ...]
 
     @classmethod
     def from_arrays(
@@ -55,12 +60,14 @@ class SpaceMoments:
         if sample_weight is not None and not (kept := sample_weight > 0).all():
             Xs, sample_weight = [X[kept] for X in Xs], sample_weight[kept]
         spaces = [_Space.of(X, view) for X, view in zip(Xs, views, strict=True)]
+        weight = float(len(Xs[0]) if sample_weight is None else sample_weight.sum())
         return cls(
-            float(len(Xs[0]) if sample_weight is None else sample_weight.sum()),
+            weight,
             tuple(space.view.mean for space in spaces),
             np.array([space.size for space in spaces]),
             tuple(space.axes for space in spaces),
             _products(spaces, len(Xs[0]), sample_weight),
+            tuple(space.noise(weight) for space in spaces),
         )
 
     @property
@@ -115,6 +122,11 @@ class _Space:
     @property
     def width(self) -> int:
         return min(len(self.X), self.view.n_features)
+
+    def noise(self, weight: float) -> Array:
+        """Share of the sum of squares that rounding may put into each coordinate of the products."""
+        noise = self.view.rounding_variance(weight) * (weight / self.view.total)
+        return noise if self.axes is None else noise @ np.square(self.axes)
 
     def read(self, rows: slice) -> Array:
         """Centred rows, divided by the size, in the coordinates of the products."""

@@ -46,9 +46,13 @@ class Axes:
 
 
 def view_axes(view: ViewMoments, weight: float, explained_variance: float | None = None) -> Axes:
-    """Principal axes of a view; with `explained_variance`, the fewest that explain that share of it."""
+    """Principal axes of a view; with `explained_variance`, the fewest that explain that share of it.
+
+    A share of 1 keeps them all.
+    """
     values, vectors = principal_axes(view.scatter / weight, noise=view.rounding_variance(weight))
-    if explained_variance is not None and len(values):
+    # Sums of shares round to 1 before the last of them.
+    if explained_variance is not None and explained_variance < 1 and len(values):
         share = np.cumsum(values) / values.sum()
         kept = 1 + int(np.searchsorted(share[:-1], explained_variance))
         values, vectors = values[:kept], vectors[:, :kept]

@@ -10,8 +10,12 @@ import numpy as np
 from .._linalg import polar_factor
 from .._moments import SpaceMoments
 from ._cca import Array
+from ._spanned import completed, spanned
 
 Rotations = list[Array]
+
+#: Loadings that differ by less than this, relatively, are taken for equal.
+_TIED = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +74,23 @@ def solve_generalized(
     """
     width = max(moments.widths)
     inner = [moments.products[k, k].shape[0] for k in range(moments.n_spaces)]
-    # Rows that leave a dimension free can be reflected in it: only a full width is bound.
-    free = allow_reflection or max(inner) < width
     weights = np.ones(moments.n_spaces) if scale else moments.sizes / moments.sizes.max()
-    rotations, losses, converged = _climb(_Sweeps(moments, inner, weights, free), max_iter, tol)
+    problem = _Sweeps(moments, inner, weights, allow_reflection)
+    rotations, losses, converged = _climb(problem, max_iter, tol)
+    # Where a space does not vary, nothing has said how to turn it.
+    spans = [spanned(moments, k) for k in range(moments.n_spaces)]
+    rotations = [span @ (span.T @ R) for span, R in zip(spans, rotations, strict=True)]
     lengths = _lengths(moments, rotations, width) if scale else moments.sizes
-    rotations, disparity = _in_principal_axes(moments, rotations, lengths, allow_reflection)
+    frame, disparity = _principal_axes(moments, rotations, lengths)
+    rotations = [R @ frame for R in rotations]
+    # A space that is spanned whole has no direction left in which a reflection could be undone.
+    bound = [R for R, span in zip(rotations, spans, strict=True) if span.shape == (width, width)]
+    signs = _signs(moments, rotations)
+    if not allow_reflection and bound and np.linalg.det(bound[0] * signs) < 0:
+        signs[-1] *= -1
     whole = [
-        _completed(rotation, axes, width, allow_reflection)
-        for rotation, axes in zip(rotations, moments.axes, strict=True)
+        completed(R * signs, span, axes, width, allow_reflection=allow_reflection)
+        for R, span, axes in zip(rotations, spans, moments.axes, strict=True)
     ]
     scales = lengths / moments.sizes if scale else np.ones(moments.n_spaces)
     return GeneralizedSolution(whole, scales, disparity, np.array(losses), converged)
@@ -184,48 +196,46 @@ def _seen(moments: SpaceMoments, rotations: Rotations) -> Array:
     return seen
 
 
-def _in_principal_axes(
-    moments: SpaceMoments, rotations: Rotations, lengths: Array, allow_reflection: bool
-) -> tuple[Rotations, Array]:
-    """Turn the common space to the principal axes of the template; and the disparity of each space."""
+def _principal_axes(
+    moments: SpaceMoments, rotations: Rotations, lengths: Array
+) -> tuple[Array, Array]:
+    """Principal axes of the template, the largest variance first; and the disparity of each space."""
     n_spaces = moments.n_spaces
+    # Squares of very small or very large units would leave the range of floats.
+    lengths = lengths / lengths.max()
     pulls = [
         sum(
             (lengths[other] * (moments.between(k, other) @ rotations[other]))
             for other in range(n_spaces)
         )
+        / n_spaces
         for k in range(n_spaces)
     ]
     pairs = list(zip(lengths, rotations, pulls, strict=True))
-    template = sum(length * rotation.T @ pull for length, rotation, pull in pairs) / n_spaces**2
-    disparity = [
-        1
-        - 2 * np.vdot(rotation, pull) / (n_spaces * length)
-        + np.vdot(rotation @ template, rotation) / length**2
-        for length, rotation, pull in pairs
-    ]
-    frame = np.linalg.eigh((template + template.T) / 2)[1][:, ::-1]
-    frame = frame * _signs(moments, [rotation @ frame for rotation in rotations])
-    if not allow_reflection and np.linalg.det(frame) < 0:
-        frame[:, -1] *= -1
-    return [rotation @ frame for rotation in rotations], np.array(disparity)
+    template = sum(length * rotation.T @ pull for length, rotation, pull in pairs) / n_spaces
+    with np.errstate(over="ignore", divide="ignore"):
+        disparity = [
+            1
+            - 2 * np.vdot(rotation, pull) / length
+            + np.vdot(rotation @ template, rotation) / length / length
+            for length, rotation, pull in pairs
+        ]
+    frame: Array = np.linalg.eigh((template + template.T) / 2)[1][:, ::-1]
+    return frame, np.array(disparity)
 
 
 def _signs(moments: SpaceMoments, rotations: Rotations) -> Array:
-    """Signs that make the largest loading of any column of any space positive, on every axis."""
+    """Signs that make the largest loading of any column of any space positive, on every axis.
+
+    Of several that are equal, most are positive: which of them comes first plays no part.
+    """
     loadings = np.vstack(
         [
             rotation if axes is None else axes @ rotation
             for rotation, axes in zip(rotations, moments.axes, strict=True)
         ]
     )
-    largest = np.abs(loadings).argmax(axis=0)
-    return np.where(loadings[largest, np.arange(loadings.shape[1])] < 0, -1.0, 1.0)
-
-
-def _completed(rotation: Array, axes: Array | None, width: int, allow_reflection: bool) -> Array:
-    """Rotation of all columns of a space into all of the template, whatever the rows span."""
-    inner = rotation if axes is None else axes @ rotation
-    whole = np.zeros((len(inner), width))
-    whole[:, : inner.shape[1]] = inner
-    return whole if axes is None else polar_factor(whole, allow_reflection=allow_reflection)
+    sizes = np.abs(loadings)
+    votes = np.where(sizes >= (1 - _TIED) * sizes.max(axis=0), np.sign(loadings), 0.0).sum(axis=0)
+    first = loadings[sizes.argmax(axis=0), np.arange(loadings.shape[1])]
+    return np.where(np.where(votes, votes, first) < 0, -1.0, 1.0)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from .._maps import AffineMap
-from .._moments import PairMoments
+from .._moments import PairMoments, ViewMoments
 from ._cca import Array, Direction
 
 Scale = Literal["positive"]
@@ -30,6 +30,7 @@ class PermutationSolution:
     scales: Array
     scores: Array
     n_unscaled: int
+    n_opposed: int
 
 
 def solve_permutation(
@@ -60,22 +61,25 @@ def solve_permutation(
     Returns
     -------
     solution : PermutationSolution
-        `n_unscaled` counts the pairs without a positive covariance, which take the symmetric scale.
+        `n_unscaled` counts the pairs without a positive covariance, which take the symmetric scale;
+        `n_opposed` those of negative covariance whose scale is positive.
 
     References
     ----------
     Kuhn, "The Hungarian method for the assignment problem", Naval Research Logistics Quarterly 2 (1955).
     """
     x, y = moments.x, moments.y
-    live = ~x.constant_columns(moments.weight), ~y.constant_columns(moments.weight)
+    live = _live(x, moments.weight), _live(y, moments.weight)
     permutation = _match(moments, live, signed=signed, matching=matching)
     to = np.flatnonzero((permutation >= 0) & live[1] & live[0][permutation])
     found = permutation[to]
     norm_x, norm_y = np.sqrt(x.squares[found]), np.sqrt(y.squares[to])
-    r = moments.cross[found, to] / norm_x / norm_y
+    # Beyond 1 it is carried by rounding alone.
+    r = np.clip(moments.cross[found, to] / norm_x / norm_y, -1.0, 1.0)
+    rounding = moments.n_rows * np.finfo(float).eps
     scales, n_unscaled = np.ones(len(to)), 0
     if scale is not None:
-        gain, n_unscaled = _gain(np.abs(r) if signed else r, moments.n_rows, direction)
+        gain, n_unscaled = _gain(np.abs(r) if signed else r, rounding, direction)
         scales = norm_y / norm_x * (y.unit / x.unit) * gain
     if signed:
         scales[r < 0] *= -1
@@ -86,7 +90,20 @@ def solve_permutation(
         scales=every,
         scores=_spread(to, r, y.n_features),
         n_unscaled=n_unscaled,
+        n_opposed=0 if signed else int(np.count_nonzero(r < -rounding)),
     )
+
+
+def _live(view: ViewMoments, weight: float) -> NDArray[np.bool_]:
+    """Which coordinates vary by more than rounding, their own or that of the largest one of the view.
+
+    A unit that has died is often not quite constant: it keeps a deviation of 1e-9 or 1e-32, which any
+    scale would blow up to noise of the size of its partner.
+    """
+    precision = max(view.precision, float(np.finfo(float).eps))
+    beside = view.squares > precision**2 * view.squares.max()
+    live: NDArray[np.bool_] = beside & ~view.constant_columns(weight)
+    return live
 
 
 def _match(moments: PairMoments, live: Live, *, signed: bool, matching: Matching) -> Indices:
@@ -128,10 +145,10 @@ def _left_over(taken: Indices, live: NDArray[np.bool_]) -> Indices:
     return left[np.argsort(live[left], kind="stable")]
 
 
-def _gain(r: Array, n_rows: int, direction: Direction) -> tuple[Array, int]:
+def _gain(r: Array, rounding: float, direction: Direction) -> tuple[Array, int]:
     """``r^g`` for the direction, 1 where r is not positive beyond rounding, and how many those are."""
     exponent = _GAIN[direction]
-    positive = r > n_rows * np.finfo(float).eps
+    positive = r > rounding
     gain: Array = np.where(positive, r, 1.0) ** exponent
     return gain, int(np.count_nonzero(~positive)) if exponent else 0
 

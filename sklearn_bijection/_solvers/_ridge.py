@@ -79,6 +79,11 @@ def ridge_shrinkage(folds: tuple[PairMoments, ...], axes: Sequence[Axes] | None 
     -------
     shrinkage : float
         In [0, 1).
+
+    Raises
+    ------
+    ValueError
+        If the errors are not finite, as where weights are so small that their products vanish.
     """
     whole = PairMoments.merge_all(folds)
     folds = tuple(fold.in_units(whole.x.unit, whole.y.unit) for fold in folds)
@@ -89,4 +94,9 @@ def ridge_shrinkage(folds: tuple[PairMoments, ...], axes: Sequence[Axes] | None 
     errors = [sum(split.error(float(s)) for split in splits) for s in RIDGE_GRID]
     # The smallest of those that are the least up to rounding: exact pairs are not to be shrunk.
     threshold = min(errors) + 1e-12 * sum(split.total for split in splits)
+    if not np.isfinite(threshold):
+        raise ValueError(
+            "The held-out error of a ridge regression is not finite for some shrinkage: values or "
+            "weights are too small or too large. Bring them near 1."
+        )
     return float(next(s for s, error in zip(RIDGE_GRID, errors, strict=True) if error <= threshold))

@@ -6,6 +6,9 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .._compat import require
 
 if TYPE_CHECKING:
@@ -32,6 +35,11 @@ class Direction(NamedTuple):
 FORWARD = Direction("forward", "transform(X)", "y", "#0072B2", "o")
 INVERSE = Direction("inverse", "inverse_transform(y)", "X", "#D55E00", "D")
 GREY = "#666666"
+
+#: As many cells on a side as leave room for a number in each: a base model's layers and its embedding.
+MOST_NUMBERED = 13
+#: Luminance at which black and white text have the same contrast.
+MIDDLE_GREY = 0.179
 
 
 class FigureDisplay:
@@ -68,6 +76,12 @@ def brief(value: float, digits: int = 3) -> str:
     """Write a score beside its mark, with a proper minus sign."""
     form = f"z.{digits}f" if value > -10 else ",.0f" if value > -1e6 else ".1e"
     return f"{value:{form}}".replace("-", "\N{MINUS SIGN}")
+
+
+def luminance(colours: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Relative luminance of sRGB colours, from 0 (black) to 1 (white)."""
+    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
+    return np.asarray(linear[..., :3] @ [0.2126, 0.7152, 0.0722])
 
 
 def add_legend(axes: Sequence[Axes], *, outside: bool) -> None:

@@ -9,16 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..metrics import LayerComparison
-from ._figure import FORWARD, INVERSE, FigureDisplay, brief, figure_of, two_axes
+from ._figure import (
+    FORWARD,
+    INVERSE,
+    MIDDLE_GREY,
+    MOST_NUMBERED,
+    FigureDisplay,
+    brief,
+    figure_of,
+    luminance,
+    two_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
-
-# As many layers on a side as leave room for a number in every cell: a base model and its embedding.
-_MOST_NUMBERED = 13
-# Luminance at which black and white text have the same contrast.
-_MIDDLE_GREY = 0.179
 
 
 class LayerDisplay(FigureDisplay):
@@ -138,9 +143,9 @@ def _finish(ax: Axes, image: AxesImage, means: NDArray[np.float64]) -> None:
     ax.set(xticks=_ticks(n_columns), yticks=_ticks(n_rows), facecolor="#e6e6e6")
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    if max(means.shape) > _MOST_NUMBERED:
+    if max(means.shape) > MOST_NUMBERED:
         return
-    dark = _luminance(image.to_rgba(means)) < _MIDDLE_GREY
+    dark = luminance(image.to_rgba(means)) < MIDDLE_GREY
     for row, column in np.argwhere(~np.isnan(means)):
         colour = "white" if dark[row, column] else "black"
         text = brief(float(means[row, column]), digits=2)
@@ -148,10 +153,4 @@ def _finish(ax: Axes, image: AxesImage, means: NDArray[np.float64]) -> None:
 
 
 def _ticks(count: int) -> range:
-    return range(0, count, -(-count // _MOST_NUMBERED))
-
-
-def _luminance(colours: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Relative luminance of sRGB colours, from 0 (black) to 1 (white)."""
-    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
-    return np.asarray(linear[..., :3] @ [0.2126, 0.7152, 0.0722])
+    return range(0, count, -(-count // MOST_NUMBERED))

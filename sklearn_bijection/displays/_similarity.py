@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from .._compat import require
 from ..metrics import SimilarityMatrix
-from ._figure import FigureDisplay, brief, figure_of
-from ._layers import _MIDDLE_GREY, _MOST_NUMBERED, _luminance
+from ._figure import MIDDLE_GREY, MOST_NUMBERED, FigureDisplay, brief, figure_of, luminance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -162,9 +161,9 @@ def _model(label: str) -> str:
 
 
 def _write_values(ax: Axes, image: AxesImage, values: NDArray[np.float64]) -> None:
-    if max(values.shape) > _MOST_NUMBERED:
+    if max(values.shape) > MOST_NUMBERED:
         return
-    dark = _luminance(image.to_rgba(values)) < _MIDDLE_GREY
+    dark = luminance(image.to_rgba(values)) < MIDDLE_GREY
     for row, column in np.argwhere(~np.isnan(values)):
         colour = "white" if dark[row, column] else "black"
         text = brief(float(values[row, column]), digits=2)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._choices import choose_layer
 from ._identity import Stamp, stamp_of
 from ._source import Source, open_source
 from ._texts import Text
@@ -46,6 +47,8 @@ class StateCache:
         with self._lock:
             if any((key, text) not in self._kept for text in texts):
                 return None
+            # A model inside `removed_layers` has fewer than when the extractor was fitted.
+            layer = choose_layer(layer, len(self._kept[key, texts[0]]))
             for text in texts:
                 self._kept.move_to_end((key, text))
             return np.stack([self._kept[key, text][layer] for text in texts])

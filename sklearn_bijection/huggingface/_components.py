@@ -97,7 +97,8 @@ def component_io(
         Whether the input is added to the output of "attention" and "ffn", as it is in the model.
     norm : bool, default=True
         Whether it is then normalised, by the LayerNorm of the model, weights and all. Without `residual`
-        that is the LayerNorm of the part alone, which the model itself never computes.
+        that is the LayerNorm of the part alone, which the model itself never computes; hooks on the
+        LayerNorm are not run for it.
     layers : "all", int or sequence of int, default="all"
         0 is the first layer, -1 the last.
     n_tokens : int, default=None
@@ -128,7 +129,8 @@ def component_io(
     Raises
     ------
     TypeError
-        If the model is not of the BERT family, or a text is not a str.
+        If the model is not of the BERT family, something is wrapped around its layers, or a text is not a
+        str.
     ValueError
         If `component` is not known, or `residual` or `norm` is False where the part has none, a layer is
         out of range, or there is no token to keep.

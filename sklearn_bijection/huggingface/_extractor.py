@@ -183,7 +183,8 @@ class HiddenStateExtractor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         layer = int(self.layer)
         states: NDArray[Any]
         if self.memory is not None:
-            states = self._from_memory(texts)[layer]
+            kept = self._from_memory(texts)
+            states = kept[choose_layer(layer, len(kept))]
         elif self._fits(texts):
             states = self._from_cache(texts, layer)
         else:

@@ -105,7 +105,19 @@ class Part:
         given, taken = (recorder.seen(place, tap) for tap in (self.before, self.after))
         if self.norm is None:
             return given, taken
-        return given, recorder.layers[place].get_submodule(self.norm)(taken)
+        # Not a call, which would run the hooks on it once more than the model does.
+        return given, part_of(recorder.layers[place], self.norm).forward(taken)
+
+
+def part_of(layer: nn.Module, name: str) -> nn.Module:
+    """A module by its name in a layer, or an error that says what stands there instead of a layer."""
+    try:
+        return layer.get_submodule(name)
+    except AttributeError as error:
+        raise TypeError(
+            f"model has a {type(layer).__name__} in the place of a layer, and that has no {name!r}. "
+            "Pass a model whose layers are those of transformers, without wrappers around them."
+        ) from error
 
 
 def _check(component: object, residual: bool, norm: bool) -> None:
@@ -150,13 +162,16 @@ class Recorder:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Look on, until the end or an error."""
+        # What stands in several places is one module, which is called once for each.
+        layers = dict.fromkeys(self.layers)
+        seen = dict.fromkeys(
+            (part_of(layer, tap.name), tap) for layer in layers for tap in self.taps
+        )
         with ExitStack() as handles:
-            # A layer that stands in several places is one module, which is called once for each.
-            for layer in dict.fromkeys(self.layers):
+            for layer in layers:
                 handles.callback(layer.register_forward_pre_hook(self._step).remove)
-                for tap in self.taps:
-                    module = layer.get_submodule(tap.name)
-                    handles.callback(module.register_forward_hook(self._note(tap)).remove)
+            for module, tap in seen:
+                handles.callback(module.register_forward_hook(self._note(tap)).remove)
             yield
 
     def _step(self, layer: nn.Module, args: Any) -> None:

@@ -9,11 +9,10 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
 
+from ._arranged import arranged
 from ._choices import Layers, choose_layers
-from ._source import Source, at_rest, require_model
+from ._source import require_model
 from ._stack import Stack
 
 
@@ -50,10 +49,16 @@ def removed_layers(model: Any, layers: Layers) -> Iterator[Any]:
     Everything that asks the model inside the context asks the changed one: it has fewer hidden states,
     other weights by name, and for `HiddenStateExtractor` another identity, so that nothing kept from
     outside is taken for its own. Contexts nest; numbers count what the model has at that moment. At the
-    end, also after an error, the layers are the same objects in the same list.
+    end, also after an error, the layers are the same objects in the same list. Where a context ends
+    before one that was entered after it, as in two threads, the model stays as the later one has it;
+    when the last of them ends, it is as before the first.
 
     What is done to the model inside (`eval`, `to`, a training step) is done to the layers that it has
-    there. Other threads see the changed model too.
+    there. Other threads see the changed model too. Its configuration is a copy meanwhile, so that other
+    models made from the same one keep theirs; pass the model with its head where the head is used.
+
+    Half of a stitched model can be changed too: its `top` or its `bottom`, whose layers are numbered from
+    0 on. The model that the half was taken from keeps its layers.
 
     Families: BERT, RoBERTa (XLM-R, CamemBERT), DistilBERT, ELECTRA, MPNet.
 
@@ -76,7 +81,7 @@ def removed_layers(model: Any, layers: Layers) -> Iterator[Any]:
         raise ValueError(
             f"layers={layers!r} are all {n_layers} layers of this model. Leave at least one."
         )
-    with _arranged(model, stack, [i for i in range(n_layers) if i not in gone]):
+    with arranged(model, stack, [i for i in range(n_layers) if i not in gone]):
         yield model
 
 
@@ -130,7 +135,7 @@ def swapped_layers(model: Any, i: int, j: int) -> Iterator[Any]:
     order = list(range(len(stack.layers)))
     first, second = (_choose(number, len(order), name) for number, name in ((i, "i"), (j, "j")))
     order[first], order[second] = second, first
-    with _arranged(model, stack, order):
+    with arranged(model, stack, order):
         yield model
 
 
@@ -181,7 +186,7 @@ def reordered_layers(model: Any, order: Sequence[int]) -> Iterator[Any]:
             f"order={order!r} must name each of the {n_layers} layers of this model once. "
             "To leave some out or use some twice, take removed_layers or shared_layers."
         )
-    with _arranged(model, stack, chosen):
+    with arranged(model, stack, chosen):
         yield model
 
 
@@ -215,6 +220,12 @@ def shared_layers(model: Any, sources: Mapping[int, int]) -> Iterator[Any]:
     --------
     removed_layers : How a changed model behaves.
 
+    Notes
+    -----
+    Inside, `save_pretrained` refuses the model, for it writes no tensor under two names. Save it after
+    the context, or save a copy in which each place has weights of its own: of
+    ``twin = copy.deepcopy(model)`` replace the layers by ``copy.deepcopy`` of each.
+
     Examples
     --------
     >>> from transformers import BertConfig, BertModel
@@ -237,7 +248,7 @@ def shared_layers(model: Any, sources: Mapping[int, int]) -> Iterator[Any]:
     if len(set(places)) < len(places):
         raise ValueError(f"sources={dict(sources)!r} names a place twice. Name each once.")
     order = {place: place for place in range(n_layers)} | dict(zip(places, layers, strict=True))
-    with _arranged(model, stack, list(order.values())):
+    with arranged(model, stack, list(order.values())):
         yield model
 
 
@@ -259,30 +270,3 @@ def _choose(number: Any, n_layers: int, name: str) -> int:
     if isinstance(number, bool) or not isinstance(number, Integral):
         raise TypeError(f"{name}={number!r} is not a layer. Pass an int.")
     return choose_layers(int(number), n_layers, "layers", name)[0]
-
-
-@contextmanager
-def _arranged(model: Any, stack: Stack, order: list[int]) -> Iterator[None]:
-    """Put other layers in the place of the list, and the list back."""
-    _ask_once(model, stack)
-    config, former = stack.body.config, stack.body.config.num_hidden_layers
-    arranged = nn.ModuleList(stack.layers[i] for i in order)
-    arranged.training = stack.layers.training
-    try:
-        setattr(stack.holder, stack.name, arranged)
-        config.num_hidden_layers = len(arranged)
-        yield
-    finally:
-        setattr(stack.holder, stack.name, stack.layers)
-        config.num_hidden_layers = former
-
-
-def _ask_once(model: Any, stack: Stack) -> None:
-    """Run the model on one token.
-
-    When transformers is first asked for hidden states it readies the layers that there are, and never
-    again: those that were away would be missing from all states afterwards.
-    """
-    with at_rest(Source(model, None, loaded=False)) as place:
-        token = torch.zeros(1, 1, dtype=torch.long, device=place)
-        stack.body(input_ids=token, output_hidden_states=True)

@@ -46,12 +46,27 @@ class Stack:
         if getattr(model, "is_stitched", False):
             raise TypeError("model is stitched. Pass one of the two models that it is made of.")
         body = body_of(model)
-        path = _STACKS.get(body.config.model_type)
+        path = _STACKS.get(getattr(body.config, "model_type", ""))
         if path is None:
             raise TypeError(
                 f"model is a {type(model).__name__}, whose layers are not known here. Pass an encoder "
                 f"of one of the kinds {', '.join(_STACKS)}."
             )
-        place, name = path
-        holder = getattr(body, place)
-        return cls(body, place, holder, name, getattr(holder, name))
+        found = cls.find(model)
+        if found is None:
+            raise TypeError(
+                f"model is a {type(model).__name__} without {'.'.join(path)}, where the layers of a "
+                f"{body.config.model_type} are. Pass the transformers model itself, not what wraps it."
+            )
+        return found
+
+    @classmethod
+    def find(cls, model: Any) -> Stack | None:
+        """The same, or None where no such list is."""
+        body = body_of(model)
+        place, name = _STACKS.get(getattr(body.config, "model_type", ""), ("", ""))
+        holder = getattr(body, place, None)
+        layers = getattr(holder, name, None)
+        if not isinstance(holder, nn.Module) or not isinstance(layers, nn.ModuleList):
+            return None
+        return cls(body, place, holder, name, layers)

@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 from tqdm import tqdm
 
+from ._capture import require_all_states
 from ._choices import Layers, check_count, choose_layers, floating
 from ._encode import Batch, Encoded, encode
 from ._file import StatesFile
@@ -95,6 +96,8 @@ default="mean"
         settings.
     OverflowError
         If a value does not fit `dtype`.
+    RuntimeError
+        If an encoder of the BERT family gives more or fewer states than its layers make.
 
     Notes
     -----
@@ -171,6 +174,7 @@ class Extraction:
                 f"{type(source.body).__name__} gives states of shape {tuple(probe[0].shape)} for "
                 f"{shortest.mask.shape[1]} tokens. Pass a model with a state for each token."
             )
+        require_all_states(source.model, len(probe))
         self.layers = choose_layers(layers, len(probe), "hidden states")
 
     def in_memory(self, progress: bool) -> NDArray[Any]:

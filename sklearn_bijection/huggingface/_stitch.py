@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ._capture import ready_to_capture
 from ._choices import choose_layer
 from ._source import body_of, load_with_head, require_model
 from ._stack import Stack
@@ -89,7 +90,13 @@ class GivenStates(nn.Module):
         """Find them among the arguments, which differ between families."""
         if inputs_embeds is not None:
             return inputs_embeds
-        return next(a for a in args if isinstance(a, Tensor) and a.is_floating_point())
+        for found in args:
+            if isinstance(found, Tensor) and found.is_floating_point():
+                return found
+        raise TypeError(
+            "The upper half of a stitched model takes states, and was given none. Pass inputs_embeds=, "
+            "or give the token ids to the stitched model."
+        )
 
 
 def stitch(model_a: Any, model_b: Any, layer_a: int, layer_b: int, aligner: Any) -> StitchedModel:
@@ -126,7 +133,8 @@ def stitch(model_a: Any, model_b: Any, layer_a: int, layer_b: int, aligner: Any)
     -----
     Families: BERT, RoBERTa (XLM-R, CamemBERT), DistilBERT, ELECTRA, MPNet. Token ids are the first
     model's. What a masked-language head says of them is about the second model's
-    vocabulary: a loss has a meaning where the two share a tokenizer.
+    vocabulary: a loss has a meaning where the two share a tokenizer. Asked for hidden states it gives
+    those of the upper half, from the mapped ones on.
 
     Examples
     --------
@@ -148,6 +156,8 @@ def stitch(model_a: Any, model_b: Any, layer_a: int, layer_b: int, aligner: Any)
     cut_b = choose_layer(layer_b, len(second) + 1, "layer_b")
     middle = _module_of(aligner, next(body_b.parameters()))
     _require_widths(middle, body_a, body_b)
+    for body in (body_a, body_b):
+        ready_to_capture(body)
     bottom = _with_layers(body_a, first[:cut_a])
     top = _with_layers(body_b, second[cut_b:])
     top._modules["embeddings"] = GivenStates()

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._compat import check_sample_weight
-from .._linalg import variance_explained
-from .._moments import PairMoments, fold_moments, require_variance, varies
-from .._solvers import oas_shrinkage, ridge_shrinkage
-from .._solvers._cca import view_axes
+from ._affine_fit import Array, Rows, Split, judge
+from ._folds import Split as Indices
 from ._folds import splits
-from ._pairs import as_floats, check_row_counts, unit_rows
+from ._pairs import as_floats, check_row_counts
 from ._tables import aligned
-
-Array = NDArray[np.float64]
-
-#: Parts of the training rows on which the shrinkage is cross-validated.
-_N_FOLDS = 3
-#: Where the best constant is as near as this to every row, nothing is left to explain.
-_NO_ROOM = 1e-12
 
 _TABLE = {
     "R²": "r2",
@@ -50,16 +41,19 @@ class Linearity:
         they point no better than the best constant, below 0 where they point worse. NaN where all rows
         of y point one way.
     cosine : float
-        Mean cosine of the rows of y and their predictions.
+        Mean cosine of the rows of y and their predictions. Here and below rows of zeros are left out,
+        which point nowhere.
     baseline : float
         Mean cosine of the rows of y and the best constant, which is the mean direction of the rows
         fitted on.
     cone : float
-        Mean cosine of two different rows of y. About the square of `baseline`.
+        Mean cosine of two different rows of y. About the square of `baseline`. NaN where a split has
+        fewer than two rows that point anywhere.
     r2_splits, gamma_splits : tuple of float
         The first two for each split.
     shrinkage_splits : tuple of float
-        How far the covariance of X was shrunk in each split.
+        How far the covariance of X was shrunk in each split, in [0, 1]. 1, which only the formula for
+        few rows can give, predicts the mean alone.
     """
 
     r2: float
@@ -90,17 +84,6 @@ class Linearity:
         return "\n".join(aligned([["affine, on rows held out", title], *rows]))
 
 
-class Split(NamedTuple):
-    """What `linearity` finds on one split."""
-
-    r2: Any
-    gamma: Any
-    cosine: Any
-    baseline: Any
-    cone: Any
-    shrinkage: Any
-
-
 def linearity(
     X: ArrayLike,
     y: ArrayLike,
@@ -124,14 +107,16 @@ def linearity(
         What comes out, row by row.
     shrinkage : float or "auto", default="auto"
         Intensity s in [0, 1): ridge regression with the penalty ``s / (1 - s)`` times the mean variance
-        of X. 0 is least squares. "auto" tries 41 values on three folds of the training rows.
+        of X. 0 is least squares. "auto" tries 41 values on three folds of the training rows; where
+        these are too few to vary in each, a formula decides.
     cv : int, splitter or iterable of (train, test) indices, default=5
         An int is the number of shuffled folds. Pass splits by group where rows are not independent, such
         as tokens of one text: ``GroupKFold(5).split(X, groups=text)``.
     random_state : int, RandomState or None, default=0
         Shuffles the folds of an int `cv`.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows, in the fit and in the scores; None weighs them alike.
+        Weights of the rows, in the fit and in the scores; None weighs them alike. Only their ratios
+        count, and a row of weight 0 is as if it were left out.
 
     Returns
     -------
@@ -141,8 +126,8 @@ def linearity(
     Raises
     ------
     ValueError
-        If the numbers of rows differ, a value is not finite, `shrinkage` is out of range, or X or y has no
-        variance in a split.
+        If the numbers of rows differ, a value is not finite, `shrinkage` is out of range, `cv` gives no
+        split, all weights are 0, or X or y has no variance in a split; a note says in which.
 
     See Also
     --------
@@ -150,7 +135,8 @@ def linearity(
 
     Notes
     -----
-    *Which to read.* `r2` depends neither on where the origin is nor on the scale. A cosine does: rows of
+    *Which to read.* For a given `shrinkage`, `r2` depends neither on where the origin is nor on the scale;
+    for "auto" see below. A cosine does: rows of
     hidden states lie in a narrow cone, where any constant points about the right way, and so `gamma`
     counts from there. With ``u_i`` the rows of y at unit length, the best constant reaches ``||mean u||``,
     the root of the cone and not the cone itself.
@@ -158,9 +144,15 @@ def linearity(
     *Residual connections.* Where y contains X, as in ``y = x + g(x)``, almost any g looks linear. Judge g,
     by passing ``y - X``.
 
+    *The folds of "auto"* go by the values of the rows and not by their order, their text or the splits of
+    `cv`. Equal rows share a fold, but near copies within a group do not, and favour too little shrinkage:
+    pass a number where rows of one group are near copies. Another origin or scale cuts other folds, so
+    that with few noisy rows another shrinkage may be chosen, and `r2` moves with it.
+
     *Exactness.* An affine function of X has `r2` and `gamma` 1 up to rounding, with at least a few more
     training rows than the rank of X. With fewer rows than that every function looks less linear than
-    it is.
+    it is. Columns of X whose spread is less than about 1e-7 of the widest one's lie below what the
+    covariance resolves, and count as constant: bring columns to one scale first.
 
     *Cost.* For each split ``n (p² + q² + 2 p q)`` multiplications for the moments, one eigen-decomposition of
     width p for each of the three folds of "auto", and one more.
@@ -186,29 +178,16 @@ def linearity(
     cosine of the best constant               0.996
     cone, mean cosine of two rows             0.993
     """
-    check_row_counts(X, y)
+    _require_rows(X, y)
     _check_shrinkage(shrinkage)
     rows = Rows(as_floats(X, "X"), as_floats(y, "y"))
     if sample_weight is not None:
         rows = rows._replace(weight=_weights(sample_weight, rows.X))
     parts = [
-        _judge(rows.take(train), rows.take(test), shrinkage, number)
-        for number, (train, test) in enumerate(splits(cv, rows.X, rows.y, random_state))
+        judge(rows.take(train), rows.take(test), shrinkage, number)
+        for number, (train, test) in enumerate(_splits(cv, rows, random_state))
     ]
     return Linearity.of(parts)
-
-
-class Rows(NamedTuple):
-    """Some pairs of rows, with their weights if they have any."""
-
-    X: NDArray[Any]
-    y: NDArray[Any]
-    weight: Array | None = None
-
-    def take(self, index: NDArray[np.intp]) -> Rows:
-        """Those at some positions."""
-        weight = None if self.weight is None else self.weight[index]
-        return Rows(self.X[index], self.y[index], weight)
 
 
 def _check_shrinkage(shrinkage: object) -> None:
@@ -219,68 +198,30 @@ def _check_shrinkage(shrinkage: object) -> None:
         )
 
 
+def _require_rows(X: ArrayLike, y: ArrayLike) -> None:
+    for name, array in (("X", X), ("y", y)):
+        if np.ndim(array) == 0:
+            raise ValueError(f"{name}={array!r} is no array. Pass one with a row for each sample.")
+    check_row_counts(X, y)
+
+
 def _weights(sample_weight: ArrayLike, X: NDArray[Any]) -> Array:
+    """Weights with a mean of 1 over the rows that have any."""
+    if not np.any(sample_weight):
+        raise ValueError("sample_weight is 0 for every row. Give some rows a weight above 0.")
     weight = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    return np.asarray(weight, dtype=np.float64)
+    # Divided by the greatest first, for a sum of huge ones is not finite.
+    weight = np.asarray(weight) / np.max(weight)
+    scaled: Array = weight / weight[weight > 0].mean()
+    return scaled
 
 
-def _judge(train: Rows, test: Rows, shrinkage: float | str, number: int) -> Split:
-    try:
-        fit = _Ridge.fit(train, shrinkage)
-        guess = fit.predict(test.X)
-        r2 = variance_explained(test.y, guess, test.weight)
-    except ValueError as error:
-        error.add_note(f"Raised on split {number}.")
-        raise
-    directions = unit_rows(np.asarray(test.y, dtype=np.float64))
-    cosine = _mean_cosine(directions, unit_rows(guess), test.weight)
-    baseline = _mean_cosine(directions, _best_constant(train), test.weight)
-    room = 1 - baseline
-    gamma = (cosine - baseline) / room if room > _NO_ROOM else np.nan
-    return Split(r2, gamma, cosine, baseline, _cone(directions, test.weight), fit.shrinkage)
-
-
-@dataclass(frozen=True, eq=False)
-class _Ridge:
-    """A ridge regression of y on X."""
-
-    mean_x: Array
-    mean_y: Array
-    coef: Array
-    shrinkage: float
-
-    @classmethod
-    def fit(cls, rows: Rows, shrinkage: float | str) -> _Ridge:
-        folds = fold_moments(*rows, n_folds=_N_FOLDS if shrinkage == "auto" else 1)
-        whole = PairMoments.merge_all(folds)
-        require_variance(whole)
-        axes = view_axes(whole.x, whole.weight)
-        if shrinkage == "auto":
-            few = not all(map(varies, folds))
-            shrinkage = oas_shrinkage(axes, whole.weight) if few else ridge_shrinkage(folds)
-        s = float(shrinkage)
-        gain = (1 - s) / np.square(axes.deviations(s)) / whole.weight * whole.y.unit / whole.x.unit
-        coef = (axes.vectors * gain) @ (axes.vectors.T @ whole.cross)
-        return cls(whole.x.mean, whole.y.mean, coef, s)
-
-    def predict(self, X: NDArray[Any]) -> Array:
-        image: Array = (X - self.mean_x) @ self.coef + self.mean_y
-        return image
-
-
-def _best_constant(rows: Rows) -> Array:
-    """The direction whose mean cosine with the rows of y is the greatest, as one row of unit length."""
-    directions = unit_rows(np.asarray(rows.y, dtype=np.float64))
-    return unit_rows(np.average(directions, axis=0, weights=rows.weight)[np.newaxis])
-
-
-def _mean_cosine(directions: Array, others: Array, weight: Array | None) -> float:
-    return float(np.average((directions * others).sum(axis=1), weights=weight))
-
-
-def _cone(directions: Array, weight: Array | None) -> float:
-    """Mean cosine over all pairs of two different rows."""
-    weight = np.ones(len(directions)) if weight is None else weight
-    total, square = weight @ directions, np.square(weight)
-    own = square @ np.einsum("ij,ij->i", directions, directions)
-    return float((total @ total - own) / (weight.sum() ** 2 - square.sum()))
+def _splits(cv: Any, rows: Rows, random_state: Any) -> list[Indices]:
+    if hasattr(cv, "split") and "Group" in type(cv).__name__:
+        raise ValueError(
+            f"cv={cv!r} needs groups. Pass the splits that it makes: cv.split(X, groups=groups)."
+        )
+    found = splits(cv, rows.X, rows.y, random_state)
+    if not found:
+        raise ValueError(f"cv={cv!r} gives no split. Pass a number of folds, or some splits.")
+    return found

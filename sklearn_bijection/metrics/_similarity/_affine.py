@@ -63,6 +63,7 @@ def affine_alignment_error(
     -----
     Forward: does not change under a shift or any invertible linear map of X, nor under a shift, one scale,
     rotation or reflection of Y; it does under other linear maps of Y, whose strong directions count more.
+    Directions of X that are rounding are left out: in float64 those below about 1e-7 of the strongest.
 
     Chan et al. take the supremum over all strings for the norm. Over the rows of a sample, and in units of
     the root mean square distance of the target from its mean, their error is not below this one, and not

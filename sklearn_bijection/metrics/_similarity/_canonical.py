@@ -53,7 +53,7 @@ def mean_cca(X: ArrayLike, Y: ArrayLike) -> float:
     -----
     Symmetric. Does not change under a shift, scale, rotation or any invertible linear map of either
     space, whose weak directions count as much as the strong ones. The rank leaves out directions that
-    are rounding.
+    are rounding: in float64 those below about 1e-7 of the strongest, as it is read from squares.
 
     Where ``n_samples > width_x + width_y`` the rows are read in blocks, twice, so that a memory map
     is never in memory as a whole; the cost is ``2 n_samples (width_x + width_y)²`` products.
@@ -89,7 +89,8 @@ def svcca(X: ArrayLike, Y: ArrayLike, *, explained_variance: float = 0.99) -> fl
     Y : array-like of shape (n_samples, width_y)
         Another one of the same samples, row by row. The widths need not be equal.
     explained_variance : float, default=0.99
-        Share of the variance of each space to keep, above 0 and up to 1.
+        Share of the variance of each space to keep, above 0 and up to 1, which keeps every direction
+        that is not rounding, as `mean_cca` does.
 
     Returns
     -------
@@ -175,8 +176,8 @@ def pwcca(X: ArrayLike, Y: ArrayLike) -> float:
     -----
     Not symmetric: the first space weighs. (The authors' code lets the space of smaller rank weigh,
     whichever comes first.) Does not change under a shift or one scale of X, nor under a shift or any
-    invertible linear map of Y. It does change under a rotation of X, since the weights add up absolute
-    values over its columns, and under a scale for each column.
+    invertible linear map of Y, within the limits of `mean_cca`. It does change under a rotation of X,
+    since the weights add up absolute values over its columns, and under a scale for each column.
 
     Where canonical correlations are equal, the directions are any basis of what they share, and the
     weights are not unique. Cost and memory are those of `mean_cca`.

@@ -10,10 +10,13 @@ from .._pairs import unit_rows
 from ._measure import Array, UnfitError
 from ._spaces import Space, centred
 
-Metric = Literal["correlation", "cosine", "euclidean"]
-METRICS: tuple[str, ...] = get_args(Metric)
+Distance = Literal["correlation", "cosine", "euclidean"]
+DISTANCES: tuple[str, ...] = get_args(Distance)
 
 _EPS = float(np.finfo(float).eps)
+
+#: Rounding of an entry from which means are taken off, relative to the largest entry.
+ROUNDING = 16 * _EPS
 
 
 def gram(X: Space) -> Array:
@@ -24,32 +27,51 @@ def gram(X: Space) -> Array:
     return products
 
 
-def unit_vector(matrix: Array, *, diagonal: bool, what: str) -> Array:
-    """One triangle of a symmetric matrix as a vector of unit length, whose products are those of matrices.
+def centred_vector(matrix: Array, *, debiased: bool, what: str) -> Array:
+    """One triangle of a centred symmetric matrix as a unit vector, whose products are those of matrices.
 
     Parameters
     ----------
     matrix : ndarray of shape (n_samples, n_samples)
-    diagonal : bool
-        Whether the diagonal takes part.
+        Not yet centred; it is overwritten.
+    debiased : bool
+        Whether it is debiased, which leaves its diagonal out.
     what : str
-        What is lost if the triangle is zero, for the error.
+        What is lost if nothing but rounding remains, for the error.
     """
-    vector = matrix[np.tri(len(matrix), k=0 if diagonal else -1, dtype=bool)]
+    if debiased:
+        np.fill_diagonal(matrix, 0.0)
+    # The size before means are taken off: that of the rounding, where little is left.
+    size = float(max(matrix.max(), -matrix.min()))
+    if not size > 0:
+        raise nothing_left(what)
+    matrix /= size
+    centred_matrix = double_centred(matrix, debiased=debiased)
+    return normalised(_triangle(centred_matrix, diagonal=not debiased), ROUNDING, what)
+
+
+def _triangle(matrix: Array, *, diagonal: bool) -> Array:
+    """Entries whose inner products are those of the matrices, up to a factor where the diagonal is zero."""
+    vector: Array = matrix[np.tri(len(matrix), k=0 if diagonal else -1, dtype=bool)]
     if diagonal:
         # Entries beside the diagonal stand for two.
         vector *= np.sqrt(2)
         vector[np.cumsum(np.arange(1, len(matrix) + 1)) - 1] /= np.sqrt(2)
-    return normalised(vector, float(np.abs(matrix).max(initial=0.0)), what)
+    return vector
 
 
-def normalised(vector: Array, size: float, what: str) -> Array:
-    """A vector of unit length; `size` is that of the entries it was computed from."""
+def normalised(vector: Array, rounding: float, what: str) -> Array:
+    """A vector of unit length, unless it is no longer than the rounding of its entries makes it."""
     length = float(np.linalg.norm(vector))
-    if not length > _EPS * size * np.sqrt(len(vector)):
-        raise UnfitError(f"leaves nothing to compare: {what}.")
+    if not length > rounding * np.sqrt(len(vector)):
+        raise nothing_left(what)
     vector /= length
     return vector
+
+
+def nothing_left(what: str) -> UnfitError:
+    """The error about a space of which a measure leaves only rounding."""
+    return UnfitError(f"leaves nothing to compare: {what}.")
 
 
 def double_centred(matrix: Array, *, debiased: bool) -> Array:
@@ -73,33 +95,47 @@ def double_centred(matrix: Array, *, debiased: bool) -> Array:
     return matrix
 
 
-def rows_by(X: Space, metric: str) -> Array:
+def rows_by(X: Space, distance: str) -> Array:
     """Rows whose squared Euclidean distances are twice the dissimilarities, or the squared distances."""
-    if metric == "euclidean":
+    if distance == "euclidean":
         return centred(X, diagonal=True).unit_rows
     rows = X.astype(np.float64)
-    if metric == "correlation":
+    if distance == "correlation":
         rows -= rows.mean(axis=1, keepdims=True)
     lengths = np.abs(rows).max(axis=1)
     flat = lengths <= 4 * _EPS * np.abs(X).max(axis=1)
     if flat.any():
-        raise UnfitError(_flat(int(flat.argmax()), metric))
-    return centred(unit_rows(rows), diagonal=True).rows
+        raise UnfitError(_flat(int(flat.argmax()), distance))
+    try:
+        return centred(unit_rows(rows), diagonal=True).rows
+    except UnfitError:
+        # Where the rows themselves are equal, this says so.
+        centred(X, diagonal=True)
+        raise UnfitError(_parallel(len(X), distance)) from None
 
 
-def _flat(row: int, metric: str) -> str:
-    if metric == "cosine":
+def _flat(row: int, distance: str) -> str:
+    if distance == "cosine":
         return f"has zeros only in row {row}, which has no cosine with others. Leave such rows out."
     return (
         f"has equal values only in row {row}, which has no correlation with others. Leave such rows "
-        "out, or pass metric='euclidean'."
+        "out, or pass distance='euclidean'."
+    )
+
+
+def _parallel(n_samples: int, distance: str) -> str:
+    added = ", after a number of its own is added," if distance == "correlation" else ""
+    return (
+        f"has no two rows that differ by {distance}: each of the {n_samples}{added} is a positive "
+        "multiple of the first. Pass distance='euclidean'."
     )
 
 
 def squared_distances(rows: Array) -> tuple[Array, Array]:
     """Squared distances of all pairs, and the rounding of each row's; what is rounding alone is zero."""
     lengths = np.einsum("ij,ij->i", rows, rows)
-    noise = 8 * _EPS * lengths
+    # Rounding in a sum of so many terms, with some room.
+    noise = 4 * np.sqrt(rows.shape[1] + 4) * _EPS * lengths
     distances = rows @ rows.T
     distances *= -2
     distances += lengths

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._moments import PairMoments
-from ..._moments._rows import row_blocks
-from ._basis import about, pair_moments
-from ._gram import double_centred, gram, lower_triangle, squared_distances, unit_vector
+from ._basis import pair_moments
+from ._debiased import UNBIASED_NOTHING, check_debiased, streamed_debiased_cka
+from ._gram import centred_vector, gram, lower_triangle, squared_distances
 from ._measure import Array, Cosine, UnfitError, compared, registered, settled
-from ._spaces import Space, centred, check_real, check_spaces, streams
-
-_LEAST_ROWS = 4
+from ._spaces import Space, centred, check_flag, check_real, check_spaces, streams
 
 
 def linear_cka(X: ArrayLike, Y: ArrayLike, *, debiased: bool = False) -> float:
@@ -48,7 +46,8 @@ def linear_cka(X: ArrayLike, Y: ArrayLike, *, debiased: bool = False) -> float:
     ------
     ValueError
         If the numbers of rows differ, a value is not finite, a space has no variance, or there are
-        fewer than 4 rows to debias.
+        fewer than 4 rows to debias. Debiased also if all rows of a space but one are equal, or its Gram
+        matrix is zero without its bias for another reason.
 
     See Also
     --------
@@ -66,7 +65,8 @@ def linear_cka(X: ArrayLike, Y: ArrayLike, *, debiased: bool = False) -> float:
     Where ``n_samples > width_x + width_y`` the value comes from moments, and the rows are read in blocks
     (twice when debiased), so that a memory map is never in memory as a whole:
     ``n_samples (width_x + width_y)²`` products. Otherwise two Gram matrices of n_samples² floats of
-    8 bytes are held.
+    8 bytes are held. Debiased, where a few rows are so large that moments cannot tell the rest, blocks of
+    the Gram matrices are made one by one: ``n_samples² (width_x + width_y)`` products.
 
     References
     ----------
@@ -89,7 +89,7 @@ def linear_cka(X: ArrayLike, Y: ArrayLike, *, debiased: bool = False) -> float:
     measure = _linear_cka(debiased=debiased)
     if not streams(first, second):
         return compared(measure, first, second)
-    return _debiased_from_moments(first, second) if debiased else _from_moments(first, second)
+    return streamed_debiased_cka(first, second) if debiased else _from_moments(first, second)
 
 
 def rbf_cka(X: ArrayLike, Y: ArrayLike, *, bandwidth: float = 1.0, debiased: bool = False) -> float:
@@ -162,8 +162,7 @@ class _Linear:
 
     def __call__(self, X: Space) -> Array:
         check_debiased(len(X), self.debiased)
-        products = double_centred(gram(X), debiased=self.debiased)
-        return unit_vector(products, diagonal=not self.debiased, what=_UNBIASED_NOTHING)
+        return centred_vector(gram(X), debiased=self.debiased, what=UNBIASED_NOTHING)
 
 
 @dataclass(frozen=True)
@@ -182,21 +181,19 @@ class _Gaussian:
                 "has a median distance of 0: more than half of its pairs of rows are equal. Leave out "
                 "the repeated rows."
             )
-        similarity /= -2 * (self.bandwidth * median) ** 2
-        np.exp(similarity, out=similarity)
-        return unit_vector(
-            double_centred(similarity, debiased=self.debiased),
-            diagonal=not self.debiased,
+        similarity /= -2 * (min(max(self.bandwidth, _NARROWEST), _WIDEST) * median) ** 2
+        # The matrix less one, which centring takes off: in a wide kernel all else is in the last digits.
+        (np.expm1 if self.bandwidth > 1 else np.exp)(similarity, out=similarity)
+        return centred_vector(
+            similarity,
+            debiased=self.debiased,
             what=f"with bandwidth={self.bandwidth!r} no two rows are similar",
         )
 
 
-_UNBIASED_NOTHING = "without its bias the Gram matrix is zero"
-
-
 @registered("linear_cka")
 def _linear_cka(*, debiased: bool = False) -> Cosine:
-    return Cosine("linear_cka", _Linear(debiased))
+    return Cosine("linear_cka", _Linear(check_flag("debiased", debiased)))
 
 
 @registered("rbf_cka")
@@ -204,59 +201,17 @@ def _rbf_cka(*, bandwidth: float = 1.0, debiased: bool = False) -> Cosine:
     width = check_real("bandwidth", bandwidth, 0.0, np.inf, _BANDWIDTH)
     if not 0 < width < np.inf:
         raise ValueError(f"bandwidth={bandwidth!r} is not {_BANDWIDTH}.")
-    return Cosine("rbf_cka", _Gaussian(width, debiased))
+    return Cosine("rbf_cka", _Gaussian(width, check_flag("debiased", debiased)))
 
 
+# Beyond these the value stays the same to the last digit.
+_NARROWEST, _WIDEST = 1e-100, 1e100
 _BANDWIDTH = "a finite number above 0, a fraction of the median distance"
-
-
-def check_debiased(n_samples: int, debiased: bool) -> None:
-    """Raise an error if there are too few rows to debias."""
-    if debiased and n_samples < _LEAST_ROWS:
-        raise UnfitError(
-            f"has {n_samples} rows, but debiased=True needs at least {_LEAST_ROWS}. Pass more rows, or "
-            "debiased=False."
-        )
 
 
 def _from_moments(X: Space, Y: Space) -> float:
     moments = pair_moments(X, Y)
-    x, y, cross = _unit_scatters(moments)
-    value = np.square(cross).sum() / np.linalg.norm(x) / np.linalg.norm(y)
-    return settled(float(value), 0.0, 1.0)
-
-
-def _unit_scatters(moments: PairMoments) -> tuple[Array, Array, Array]:
-    """Scatter of both views and between them, for views of unit size."""
-    x, y = moments.x.total, moments.y.total
-    return (
-        moments.x.scatter / x,
-        moments.y.scatter / y,
-        moments.cross / np.sqrt(x) / np.sqrt(y),
-    )
-
-
-def _debiased_from_moments(X: Space, Y: Space) -> float:
-    n = len(X)
-    check_debiased(n, debiased=True)
-    moments = pair_moments(X, Y)
-    x, y, cross = _unit_scatters(moments)
-    # Products of the squared lengths of the rows, which the diagonals of the Gram matrices hold.
-    xx, yy, xy = _diagonal_products(X, Y, moments)
-    hsic = [
-        np.square(scatter).sum() - diagonal * n / (n - 2) + 1 / ((n - 1) * (n - 2))
-        for scatter, diagonal in ((x, xx), (y, yy), (cross, xy))
-    ]
-    return settled(float(hsic[2] / np.sqrt(hsic[0] * hsic[1])), -1.0, 1.0)
-
-
-def _diagonal_products(X: Space, Y: Space, moments: PairMoments) -> tuple[float, float, float]:
-    """Sums over the samples of a², b² and a b, with a and b the shares of the rows in all squares."""
-    total = np.zeros(3)
-    for x, y, _ in row_blocks(X, Y, None):
-        of_x, of_y = (
-            np.square(about(view, rows)).sum(axis=1) / view.total
-            for rows, view in ((x, moments.x), (y, moments.y))
-        )
-        total += of_x @ of_x, of_y @ of_y, of_x @ of_y
-    return float(total[0]), float(total[1]), float(total[2])
+    x, y = moments.x, moments.y
+    cross = moments.cross / np.sqrt(x.total) / np.sqrt(y.total)
+    sizes = (float(np.linalg.norm(view.scatter / view.total)) for view in (x, y))
+    return settled(float(np.square(cross).sum()) / prod(sizes), 0.0, 1.0)

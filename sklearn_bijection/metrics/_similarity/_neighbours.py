@@ -8,20 +8,21 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 
-from ._gram import METRICS, Metric, lower_triangle, normalised, rows_by, squared_distances
+from ._gram import DISTANCES, Distance, lower_triangle, normalised, rows_by, squared_distances
 from ._measure import Array, Cosine, UnfitError, compared, registered
 from ._spaces import Space, check_choice, check_count, check_spaces
 
 Compare = Literal["spearman", "pearson"]
+
+_EPS = float(np.finfo(float).eps)
 
 
 def rsa(
     X: ArrayLike,
     Y: ArrayLike,
     *,
-    metric: Metric = "correlation",
+    distance: Distance = "correlation",
     compare: Compare = "spearman",
 ) -> float:
     """Representational similarity analysis: correlate the dissimilarities within two representations.
@@ -34,7 +35,7 @@ def rsa(
         A representation; one row per sample.
     Y : array-like of shape (n_samples, width_y)
         Another one of the same samples, row by row. The widths need not be equal.
-    metric : {"correlation", "cosine", "euclidean"}, default="correlation"
+    distance : {"correlation", "cosine", "euclidean"}, default="correlation"
         Dissimilarity of two rows: 1 minus the Pearson correlation of their entries, 1 minus their
         cosine, or their Euclidean distance.
     compare : {"spearman", "pearson"}, default="spearman"
@@ -60,7 +61,7 @@ def rsa(
     row. "cosine" and "euclidean" allow a rotation or reflection of either space, "euclidean" a shift
     and one scale. A shift of the columns changes "correlation" and "cosine", a rotation "correlation".
 
-    Holds matrices of n_samples² floats of 8 bytes, three at the peak. Cost is
+    Holds matrices of n_samples² floats of 8 bytes, four at the peak. Cost is
     ``n_samples² (width_x + width_y)`` products, and sorting all pairs for "spearman".
 
     References
@@ -74,14 +75,14 @@ def rsa(
     >>> from sklearn_bijection.metrics import rsa
     >>> X = np.random.default_rng(0).normal(size=(100, 8))
     >>> Y = np.sign(X)
-    >>> round(rsa(X, Y), 2), round(rsa(X, Y, metric="euclidean", compare="pearson"), 2)
+    >>> round(rsa(X, Y), 2), round(rsa(X, Y, distance="euclidean", compare="pearson"), 2)
     (0.66, 0.48)
     """
-    return compared(_rsa(metric=metric, compare=compare), *check_spaces(X, Y))
+    return compared(_rsa(distance=distance, compare=compare), *check_spaces(X, Y))
 
 
 def mutual_knn(
-    X: ArrayLike, Y: ArrayLike, *, n_neighbors: int = 10, metric: Metric = "cosine"
+    X: ArrayLike, Y: ArrayLike, *, n_neighbors: int = 10, distance: Distance = "cosine"
 ) -> float:
     """Share of the nearest neighbours of each sample that are its nearest in both representations.
 
@@ -96,7 +97,7 @@ def mutual_knn(
         Another one of the same samples, row by row. The widths need not be equal.
     n_neighbors : int, default=10
         Neighbours of each sample, from 1 to ``n_samples - 1``.
-    metric : {"cosine", "correlation", "euclidean"}, default="cosine"
+    distance : {"cosine", "correlation", "euclidean"}, default="cosine"
         By what rows are near, as in `rsa`.
 
     Returns
@@ -109,7 +110,7 @@ def mutual_knn(
     ValueError
         If the numbers of rows differ, a value is not finite, a space has no variance, a row has no
         correlation or cosine with others, `n_neighbors` is not a whole number from 1 to
-        ``n_samples - 1``, or `metric` is not known.
+        ``n_samples - 1``, or `distance` is not known.
 
     Notes
     -----
@@ -136,27 +137,35 @@ def mutual_knn(
     >>> round(mutual_knn(X, np.tanh(X)), 3), round(10 / 99, 3)
     (0.772, 0.101)
     """
-    return compared(_mutual_knn(n_neighbors=n_neighbors, metric=metric), *check_spaces(X, Y))
+    return compared(_mutual_knn(n_neighbors=n_neighbors, distance=distance), *check_spaces(X, Y))
 
 
 @dataclass(frozen=True)
 class _Dissimilarities:
     """Dissimilarities of all pairs of rows, or their ranks, about their mean and of unit length."""
 
-    metric: str
+    distance: str
     compare: str
 
     def __call__(self, X: Space) -> Array:
         if len(X) < 3:
             raise UnfitError(f"has {len(X)} rows, but rsa compares pairs: it needs at least 3.")
-        values = lower_triangle(squared_distances(rows_by(X, self.metric))[0])
-        if self.compare == "spearman":
-            values = rankdata(values)
-        elif self.metric == "euclidean":
-            np.sqrt(values, out=values)
-        size = float(values.max())
+        squares, noise = squared_distances(rows_by(X, self.distance))
+        values = lower_triangle(squares)
+        del squares
+        values, rounding = self._told(values, lower_triangle(noise + noise[:, np.newaxis]))
         values -= values.mean()
-        return normalised(values, size, f"by {self.metric} its rows are all equally far apart")
+        what = f"by {self.distance} its rows are all equally far apart"
+        return normalised(values, rounding, what)
+
+    def _told(self, values: Array, slack: Array) -> tuple[Array, float]:
+        """What is correlated, made of squared distances and their rounding, and the rounding of it."""
+        if self.compare == "spearman":
+            return tied_ranks(values, slack), _EPS * len(values)
+        rounding, peak = float(slack.max()), float(values.max())
+        if self.distance != "euclidean" or not peak:
+            return values, rounding
+        return np.sqrt(values, out=values), rounding / sqrt(peak)
 
 
 @dataclass(frozen=True)
@@ -164,7 +173,7 @@ class _Neighbours:
     """Which rows are the nearest of each, as a vector of unit length but for ties."""
 
     n_neighbors: int
-    metric: str
+    distance: str
 
     def __call__(self, X: Space) -> Array:
         if len(X) <= self.n_neighbors:
@@ -172,21 +181,21 @@ class _Neighbours:
                 f"has {len(X)} rows, too few for n_neighbors={self.n_neighbors}: a row's neighbours are "
                 f"other rows. Pass at most {len(X) - 1}."
             )
-        nearest = nearest_rows(*squared_distances(rows_by(X, self.metric)), self.n_neighbors)
+        nearest = nearest_rows(*squared_distances(rows_by(X, self.distance)), self.n_neighbors)
         return nearest.reshape(-1) / sqrt(len(X) * self.n_neighbors)
 
 
 @registered("rsa")
-def _rsa(*, metric: str = "correlation", compare: str = "spearman") -> Cosine:
-    check_choice("metric", metric, METRICS)
+def _rsa(*, distance: str = "correlation", compare: str = "spearman") -> Cosine:
+    check_choice("distance", distance, DISTANCES)
     check_choice("compare", compare, get_args(Compare))
-    return Cosine("rsa", _Dissimilarities(metric, compare))
+    return Cosine("rsa", _Dissimilarities(distance, compare))
 
 
 @registered("mutual_knn")
-def _mutual_knn(*, n_neighbors: int = 10, metric: str = "cosine") -> Cosine:
-    check_choice("metric", metric, METRICS)
-    return Cosine("mutual_knn", _Neighbours(check_count("n_neighbors", n_neighbors), metric))
+def _mutual_knn(*, n_neighbors: int = 10, distance: str = "cosine") -> Cosine:
+    check_choice("distance", distance, DISTANCES)
+    return Cosine("mutual_knn", _Neighbours(check_count("n_neighbors", n_neighbors), distance))
 
 
 def nearest_rows(distances: Array, noise: Array, n_neighbors: int) -> Array:
@@ -200,3 +209,14 @@ def nearest_rows(distances: Array, noise: Array, n_neighbors: int) -> Array:
     places = n_neighbors - nearer.sum(axis=1, keepdims=True)
     chance: Array = nearer + tied * (places / tied.sum(axis=1, keepdims=True))
     return chance
+
+
+def tied_ranks(values: Array, slack: Array) -> Array:
+    """Ranks, where values that differ by no more than their rounding share the mean of theirs."""
+    order = np.argsort(values)
+    ordered, slack = values[order], slack[order]
+    apart = np.diff(ordered) > np.maximum(slack[1:], slack[:-1])
+    bounds = np.concatenate([[0], np.flatnonzero(apart) + 1, [len(values)]])
+    ranks = np.empty(len(values))
+    ranks[order] = np.repeat((bounds[:-1] + bounds[1:] + 1) / 2, np.diff(bounds))
+    return ranks

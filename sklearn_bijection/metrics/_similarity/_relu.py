@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils import gen_batches
 
-from ._gram import double_centred, unit_vector
-from ._kernels import check_debiased
+from ._debiased import check_debiased
+from ._gram import centred_vector
 from ._measure import Array, Cosine, Prepared, compared, registered, settled
-from ._spaces import Space, centred, check_spaces
+from ._spaces import Space, centred, check_flag, check_spaces
 
 _BLOCK_ROWS = 64
 
@@ -36,8 +36,8 @@ def relu_procrustes(X: ArrayLike, Y: ArrayLike) -> float:
     Returns
     -------
     similarity : float
-        Between 0 and 1; 1 when the units of one are those of the other, permuted and rescaled. One minus
-        it is a metric.
+        Between 0 and 1; 1 when the units of one are those of the other, permuted and rescaled. Between
+        spaces of one width, one minus it is a metric, up to these symmetries.
 
     Raises
     ------
@@ -116,8 +116,8 @@ def relu_cka(X: ArrayLike, Y: ArrayLike, *, debiased: bool = True) -> float:
     -----
     Symmetric. Does not change when units are permuted and multiplied by positive numbers, nor under a
     shift; nor when the sign of a unit is turned, which no ReLU allows. It does under a rotation. The
-    kernel need not be positive, which the alignment does not ask for. A unit that is constant is a
-    column of zeros.
+    kernel need not be positive, which the alignment does not ask for. A unit that is constant, up to
+    the precision of the data, is a column of zeros.
 
     Cost is ``n_samples² (width_x + width_y) / 2`` products, not as a matrix product; holds two matrices
     of n_samples² floats of 8 bytes and both spaces in float64.
@@ -147,10 +147,11 @@ class _MaxKernel:
 
     def __call__(self, X: Space) -> Array:
         check_debiased(len(X), self.debiased)
-        units = unit_columns(centred(X, diagonal=True).rows)
-        return unit_vector(
-            double_centred(largest_products(units), debiased=self.debiased),
-            diagonal=not self.debiased,
+        space = centred(X, diagonal=True)
+        live = ~space.view.constant_columns(len(X))
+        return centred_vector(
+            largest_products(unit_columns(space.rows * live)),
+            debiased=self.debiased,
             what="the largest products of its rows are all equal",
         )
 
@@ -177,7 +178,7 @@ def _relu_procrustes() -> Prepared:
 
 @registered("relu_cka")
 def _relu_cka(*, debiased: bool = True) -> Cosine:
-    return Cosine("relu_cka", _MaxKernel(debiased))
+    return Cosine("relu_cka", _MaxKernel(check_flag("debiased", debiased)))
 
 
 def _units(X: Space) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import acos, sqrt
 
 import numpy as np
@@ -31,9 +32,14 @@ class Shape:
         return len(self.rows)
 
     @property
-    def rank(self) -> int:
+    def most(self) -> int:
         """The most directions that there can be."""
         return int(min(self.rows.shape[1], self.n_samples - 1))
+
+    @cached_property
+    def rank(self) -> int:
+        """Number of directions."""
+        return int(np.linalg.matrix_rank(self.rows))
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,9 @@ def rotated(told: Told, alpha: float) -> Rotated:
         return told.convert(rotated_cosine(a.rows.T @ b.rows))
 
     def caution(a: Shape, b: Shape) -> str | None:
+        # The ranks cost a decomposition of each, and are asked for only where they matter.
+        if too_few_for_rotations(a.n_samples, a.most, b.most, told.kind) is None:
+            return None
         return too_few_for_rotations(a.n_samples, a.rank, b.rank, told.kind)
 
     return Rotated(told.name, Whitened(alpha), compare, caution=caution, told=told, alpha=alpha)

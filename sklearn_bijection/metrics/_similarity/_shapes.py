@@ -14,7 +14,7 @@ from ._rotation import (
     after_rotation,
     rotated,
 )
-from ._spaces import check_real, check_spaces
+from ._spaces import check_flag, check_real, check_spaces
 
 
 def orthogonal_procrustes_similarity(X: ArrayLike, Y: ArrayLike) -> float:
@@ -209,7 +209,7 @@ def _similarity() -> Rotated:
 
 @registered("procrustes_distance")
 def _distance(*, squared: bool = False) -> Rotated:
-    return rotated(SQUARED_DISTANCE if squared else DISTANCE, 1.0)
+    return rotated(SQUARED_DISTANCE if check_flag("squared", squared) else DISTANCE, 1.0)
 
 
 @registered("angular_shape_distance")

@@ -104,7 +104,7 @@ def constant(n_samples: int) -> UnfitError:
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """Raise a ValueError unless `value` is one of the choices."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name}={value!r} is not one of {tuple(choices)}.")
 
 
@@ -113,6 +113,13 @@ def check_real(name: str, value: Any, low: float, high: float, rule: str) -> flo
     if not isinstance(value, Real) or isinstance(value, bool) or not low <= float(value) <= high:
         raise ValueError(f"{name}={value!r} is not {rule}.")
     return float(value)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """A truth value, or a ValueError."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={value!r} is not True or False.")
+    return bool(value)
 
 
 def check_count(name: str, value: Any) -> int:

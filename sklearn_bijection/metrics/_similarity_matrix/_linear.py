@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 
 from ..._compat import release_pages
 from ..._moments import PairMoments
+from .._similarity._debiased import cancelled, debias, require_unbiased
+from .._similarity._measure import naming
 from .._similarity._spaces import require_variance
 from ._spaces import Spaces
 from ._tiles import Walk, prepared, tiles
@@ -97,12 +99,33 @@ def gram_products(
     right = left if first is second else _centred(second, work)
     everything = left if first is second else [*left, *right]
     width = sum(space.width for space in everything)
-    if width**2 < first.n_samples * (width + len(everything) ** 2 / 2):
-        products, squares = _by_columns(left, right, work, debiased)
-    else:
+    cheap = width**2 < first.n_samples * (width + len(everything) ** 2 / 2)
+    found = _by_columns(left, right, work, debiased) if cheap else None
+    if found is None or (debiased and _any_cancelled(everything, found[1])):
         whole = _by_rows(everything, work, debiased)
-        products, squares = whole[: len(left), -len(right) :], whole.diagonal()
+        found = whole[: len(left), -len(right) :], whole.diagonal()
+    products, squares = found
+    if debiased:
+        _require_unbiased([first] if first is second else [first, second], everything, squares)
     return products, squares[: len(left)], squares[-len(right) :]
+
+
+def _any_cancelled(spaces: Sequence[Centred], squares: Array) -> bool:
+    """Whether some squares, as differences, have lost their digits."""
+    pairs = zip(spaces, squares, strict=True)
+    return any(
+        cancelled(square, float(np.vdot(each.diagonal, each.diagonal))) for each, square in pairs
+    )
+
+
+def _require_unbiased(sides: Sequence[Spaces], spaces: Sequence[Centred], squares: Array) -> None:
+    """Raise an error that names a space of which nothing is left without its bias."""
+    titles = [side.title(number) for side in sides for number in range(len(side))]
+    for title, space, square in zip(titles, spaces, squares, strict=True):
+        # No entry beside the diagonal is larger than the two rows it belongs to.
+        largest = float(np.sqrt(np.partition(space.diagonal, -2)[-2:].prod()))
+        with naming(title):
+            require_unbiased(float(square), largest, len(space.diagonal))
 
 
 def _centred(spaces: Spaces, work: Work) -> list[Centred]:
@@ -139,10 +162,8 @@ def _write_gram_block(
     release_pages(space.array)
     if not debiased:
         return
-    n_samples = len(space.diagonal)
     across, down = (space.diagonal[part.start : part.stop] for part in (columns, rows))
-    block += (across + down[:, np.newaxis]) / (n_samples - 2)
-    block -= 1 / ((n_samples - 1) * (n_samples - 2))
+    debias(block, down, across, len(space.diagonal))
     if rows == columns:
         np.fill_diagonal(block, 0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 from typing import Any
@@ -20,8 +21,6 @@ from ._spaces import Spaces, check_spaces, read_spaces
 from ._work import Work
 
 Array = NDArray[np.float64]
-
-_EPS = float(np.finfo(float).eps)
 
 
 def similarity_matrix(
@@ -41,10 +40,11 @@ def similarity_matrix(
     Parameters
     ----------
     Hs : mapping of str to array-like, sequence of array-like, or array-like
-        Representations of the same samples. Each is an array of shape (n_samples, width), or a stack of
-        layers of shape (n_layers, n_samples, width), whose layers become spaces of their own, called
-        "name / layer". In a sequence the names are numbers. Layers of unequal widths come as a list of
-        arrays. A memory map is read space by space, as often as memory asks for.
+        Representations of the same samples. Each is an array of shape (n_samples, width), or
+        (n_samples,) for one column, or a stack of layers of shape (n_layers, n_samples, width), whose
+        layers become spaces of their own, called "name / layer". In a sequence the names are numbers.
+        Layers of unequal widths come as a list of arrays. A memory map is read space by space, as often
+        as memory asks for.
     metric : str or callable, default="linear_cka"
         Name of a measure in `sklearn_bijection.metrics`, such as "rbf_cka", "svcca", "mutual_knn" or
         "procrustes_distance", or the function itself, also with options that `functools.partial` has
@@ -60,7 +60,7 @@ def similarity_matrix(
         Show a progress bar on stderr.
     **options
         Passed to the measure, such as ``n_neighbors=5`` of "mutual_knn". One that has the name of a
-        parameter here is bound instead: ``functools.partial(rsa, metric="euclidean")``.
+        parameter here, of a function of your own, is bound instead: ``functools.partial(own, metric=1)``.
 
     Returns
     -------
@@ -72,9 +72,9 @@ def similarity_matrix(
     ------
     ValueError
         If there are no spaces, one is not an array of two dimensions, has another number of rows, or has
-        NaN or infinity; or if the name of the measure is not known.
+        NaN or infinity; if there is one row only; or if the name of the measure is not known.
     TypeError
-        If the measure does not take one of the options.
+        If the spaces are no collection, or the measure does not take one of the options.
 
     Warns
     -----
@@ -144,7 +144,7 @@ def _measure(metric: Any, options: dict[str, Any]) -> Cosine | Prepared:
     """The measure with its options; a function of the caller is one that prepares nothing."""
     name = metric if isinstance(metric, str) else getattr(metric, "__name__", repr(metric))
     if callable(metric) and getattr(_similarity, name, None) is not metric:
-        return Prepared(name, _as_it_is, partial(metric, **options), symmetric=False)
+        return Prepared(name, _as_it_is, _OnCopies(partial(metric, **options)), symmetric=False)
     if name not in MEASURES:
         raise ValueError(
             f"metric={metric!r} is not known. Pass one of {', '.join(sorted(MEASURES))}, or a function "
@@ -162,27 +162,31 @@ def _as_it_is(X: Array) -> Array:
     return X
 
 
+@dataclass(frozen=True)
+class _OnCopies:
+    """A function of the caller, which may write to what it gets."""
+
+    function: Callable[..., float]
+
+    def __call__(self, X: Array, Y: Array) -> float:
+        return self.function(X.copy(), Y.copy())
+
+
 def _values(
     measure: Cosine | Prepared, first: Spaces, second: Spaces, work: Work, options: dict[str, Any]
 ) -> Array:
     if isinstance(measure, Prepared):
         return comparisons(measure, first, second, work, threads=measure.prepare is not _as_it_is)
-    values = None
-    if measure.name == "linear_cka":
+    # With fewer rows than these there is an error to raise, or little to gain.
+    if measure.name == "linear_cka" and first.n_samples >= 4:
         values = _linear_cka(first, second, work, **options)
-    if values is None:
+    else:
         values = cosines(measure, first, second, work)
     return np.asarray(np.vectorize(settled, otypes=[float])(values, -1.0, 1.0))
 
 
-def _linear_cka(
-    first: Spaces, second: Spaces, work: Work, *, debiased: bool = False
-) -> Array | None:
-    """Linear CKA without vectors, unless a space has nothing left to compare but rounding."""
-    if first.n_samples < 4:
-        return None
+def _linear_cka(first: Spaces, second: Spaces, work: Work, *, debiased: bool = False) -> Array:
+    """Linear CKA without vectors."""
     products, *squares = gram_products(first, second, work, debiased=debiased)
-    if min(map(np.min, squares)) <= (_EPS * first.n_samples) ** 2:
-        return None
     # The root of a square is exact, and so every space has a similarity of 1 with itself.
     return np.asarray(products / np.sqrt(np.outer(*squares)))

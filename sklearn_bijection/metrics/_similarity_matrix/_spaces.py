@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._compat import release_pages
-from .._pairs import as_floats
+from .._pairs import as_columns, as_floats
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,15 @@ class Spaces:
 
 def read_spaces(Hs: Any, argument: str) -> Spaces:
     """Spaces of a mapping, a sequence or an array, with stacks taken apart."""
+    if not isinstance(Hs, Iterable):
+        raise TypeError(
+            f"{argument}={Hs!r} is not a collection of spaces. Pass a mapping of names to arrays, a "
+            "sequence of arrays, or a stack of layers."
+        )
     found = [
         labelled
         for name, value in (Hs.items() if isinstance(Hs, Mapping) else enumerate(Hs))
-        for labelled in _labelled(name, value, argument)
+        for labelled in _labelled(name, _as_space(Hs, value), argument)
     ]
     if not found:
         raise ValueError(f"{argument} has no spaces. Pass at least one array (n_samples, width).")
@@ -61,6 +66,12 @@ def read_spaces(Hs: Any, argument: str) -> Spaces:
             f"{argument} has {count} spaces called {label!r}. Give each a name of its own."
         )
     return Spaces(argument, labels, arrays)
+
+
+def _as_space(Hs: Any, value: Any) -> Any:
+    """An array of one dimension as one column, unless it is a row of a single space."""
+    alone = isinstance(Hs, Mapping) or (hasattr(value, "shape") and not hasattr(Hs, "shape"))
+    return as_columns(value) if alone and _n_dimensions(value) == 1 else value
 
 
 def _labelled(name: Any, value: Any, argument: str) -> Iterator[tuple[str, Any]]:
@@ -94,11 +105,16 @@ def _opened(value: Any) -> Any:
 
 
 def check_spaces(*sides: Spaces) -> None:
-    """Raise a ValueError that names the space with other rows, or with values that are none.
+    """Raise a ValueError that names the space with other rows or less than two, or with values that are none.
 
     Every space is read once, so that a NaN in the last one is not found after hours.
     """
     n_samples = sides[0].n_samples
+    if n_samples < 2:
+        raise ValueError(
+            f"{sides[0].title(0)} has {n_samples} row(s), but similarity needs at least 2: it is about how "
+            "rows differ."
+        )
     for spaces in sides:
         for number, array in enumerate(spaces.arrays):
             if array.shape[0] != n_samples:
