@@ -3,8 +3,8 @@
 One pair of affine couplings, which share one net for the log-scales and one for the shifts; two hidden
 layers in either; a random start; the rows as they are; the forward squared error alone; Adam with
 learning rates that add up to about 1e-4 over the whole run: they begin at 1e-6 and lose a hundredth with each
-step. (Where all layers share one map, they do so for each of them.) Here a one-cycle schedule has that sum. Adam
-moves no parameter by much more than it, so that the network ends about where it started.
+step. (Where all layers share one map, they do so for each of them.) Here a one-cycle schedule has that sum.
+Adam moves no parameter by much more than it, so that the network ends about where it started.
 
 The description leaves open what is chosen here: hidden layers as wide as the rows, leaky rectifiers, and
 log-scales that end in a tanh.

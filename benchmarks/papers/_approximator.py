@@ -6,8 +6,8 @@ length, the padding too. It is judged on other sentences: mean cosine over the p
 over the sentences that have padding, once for all positions and once for the real ones, [CLS] and [SEP] among
 them.
 
-A step takes 256 positions here, not 64 sentences of 128, with about as much padding: two positions of three.
-Four times as many change the cosines by 0.002 or less.
+A step takes 256 positions here, where it took 64 sentences of 128. Four times as many change the cosines by
+0.002 or less. Of the sentences of the miniatures, filled up to 64, two positions of three are padding.
 
 References
 ----------

@@ -104,11 +104,15 @@ def published_stitching(
             for _ in range(batches):
                 rows = torch.randint(len(states), (32,))
                 logits = second.above(bridge(states[rows]), layer)
-                loss = nn.functional.cross_entropy(logits, digits.labels[rows])
-                optimizer.zero_grad()
-                (loss - 0.1 * bridge.mixing.norm()).backward()
-                optimizer.step()
-                bridge.bring_back()
+                _step(bridge, optimizer, nn.functional.cross_entropy(logits, digits.labels[rows]))
             bridge.eval()
             accuracies.append(stitched_accuracy(first, second, layer, bridge, digits))
     return accuracies
+
+
+def _step(bridge: Birkhoff, optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    """Descend, with the reward, and come back."""
+    optimizer.zero_grad()
+    (loss - 0.1 * bridge.mixing.norm()).backward()
+    optimizer.step()
+    bridge.bring_back()

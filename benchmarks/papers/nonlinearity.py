@@ -16,8 +16,8 @@ two encoders of the BERT family with masked-language heads.
 
 What the published code says, and its faults. *Cosines* is a table of them:
 
-* Its approximator is trained on padding as if it were tokens, two positions of three, see
-  ``_approximator.py``. *All positions* is judged so too, which it prints beside *real positions*.
+* Its approximator is trained on padding as if it were tokens, see ``_approximator.py``. *All positions* is
+  judged so too, which it prints beside *real positions*.
 * With that mended it may end above *least squares*, which are the closed form, but for the squared error and
   not for the cosine. `linearity` shrinks them, and leaves out [CLS] and [SEP].
 * The cosine is set against the cone, the mean cosine of two outputs. The best constant has about the root of

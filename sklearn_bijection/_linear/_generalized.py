@@ -51,7 +51,7 @@ class GeneralizedProcrustes(CommonSpace):
         Share of the variance of each space that is missing when the template is mapped back into it, on
         the rows of `fit`; 0 is perfect. Each space is part of the template, so that K unrelated ones
         are near 1 - 1/K rather than 1: `score` leaves that part out.
-    loss_curve_ : ndarray of shape (n_iter_ + 1,)
+    loss_curve_ : ndarray of shape (n_sweeps + 1,)
         ``sum_k ||Z_k - M||² / sum_k ||Z_k||²`` at the start and after each sweep. Never rises.
         With `scale` it is that of spaces brought to one size, whatever their widths.
     n_iter_ : int

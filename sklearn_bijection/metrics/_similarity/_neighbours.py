@@ -7,7 +7,7 @@ from math import sqrt
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ._gram import DISTANCES, Distance, lower_triangle, normalised, rows_by, squared_distances
 from ._measure import Array, Cosine, UnfitError, compared, registered
@@ -212,11 +212,17 @@ def nearest_rows(distances: Array, noise: Array, n_neighbors: int) -> Array:
 
 
 def tied_ranks(values: Array, slack: Array) -> Array:
-    """Ranks, where values that differ by no more than their rounding share the mean of theirs."""
+    """Ranks, where values that differ by no more than their rounding share the mean of theirs.
+
+    They are written over the values.
+    """
     order = np.argsort(values)
-    ordered, slack = values[order], slack[order]
+    bounds = _tie_bounds(values[order], slack[order])
+    values[order] = np.repeat((bounds[:-1] + bounds[1:] + 1) / 2, np.diff(bounds))
+    return values
+
+
+def _tie_bounds(ordered: Array, slack: Array) -> NDArray[np.intp]:
+    """Where each run of tied values begins, and where the last one ends."""
     apart = np.diff(ordered) > np.maximum(slack[1:], slack[:-1])
-    bounds = np.concatenate([[0], np.flatnonzero(apart) + 1, [len(values)]])
-    ranks = np.empty(len(values))
-    ranks[order] = np.repeat((bounds[:-1] + bounds[1:] + 1) / 2, np.diff(bounds))
-    return ranks
+    return np.concatenate([[0], np.flatnonzero(apart) + 1, [len(ordered)]])
