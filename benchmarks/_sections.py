@@ -193,36 +193,52 @@ def run_norms(setup: Setup) -> Iterator[Record]:
 
 def run_published(setup: Setup) -> Iterator[Record]:
     """One map for each place, and one for all layers together."""
-    layers = {f"layer {i}": Split.draw(*pair, 0) for i, pair in enumerate(setup.layers)}
-    options = {"device": setup.device, **({"epochs": setup.epochs} if setup.epochs else {})}
-    for where, split in {"the pair": setup.split(setup.rows), **layers}.items():
-        for name, aligner in {**recipes(**options), **setup.closed_and_inn()}.items():
-            yield judge(where, name, aligner, split)
-    for name, recipe in recipes(**options).items() if layers else ():
+    for seed in range(setup.n_splits):
+        layers = {f"layer {i}": Split.draw(*pair, seed) for i, pair in enumerate(setup.layers)}
+        for where, split in {"the pair": setup.split(setup.rows, seed), **layers}.items():
+            for name, aligner in {**_recipes(setup), **setup.closed_and_inn()}.items():
+                yield judge(where, name, aligner, split, split=seed)
+        if layers:
+            yield from _shared_recipes(setup, layers, seed)
+
+
+def _shared_recipes(setup: Setup, layers: dict[str, Split], seed: int) -> Iterator[Record]:
+    """One map of all layers, judged at each."""
+    for name, recipe in _recipes(setup).items():
         start = perf_counter()
         recipe.fit(*(np.concatenate([s[side] for s in layers.values()]) for side in (0, 1)))
         seconds = perf_counter() - start
         for where, split in layers.items():
-            shared = {"where": where, "name": f"{name}, one for all layers"}
+            shared = {"where": where, "name": f"{name}, one for all layers", "split": seed}
             yield {**shared, **scores(recipe, split), "seconds": seconds}
+
+
+def _recipes(setup: Setup) -> dict[str, Any]:
+    return recipes(device=setup.device, **({"epochs": setup.epochs} if setup.epochs else {}))
 
 
 def run_peers(setup: Setup) -> Iterator[Record]:
     """Flows after a CCA by one loop, then the network from the same start, and as it is."""
-    split = setup.split(setup.rows)
-    where = f"flows of equal size, {len(split.X):,} training rows"
     for name, peer in PEERS.items():
         if not peer.installed:
             print(f"{name}: {NOT_INSTALLED}", flush=True)
-            continue
-        flow = WarmFlow(peer, epochs=setup.epochs, device=setup.device)
-        yield {**judge(where, name, flow, split), "parameters": flow.n_parameters}
-    aligners = {
+    for seed in range(setup.n_splits):
+        split = setup.split(setup.rows, seed)
+        where = f"flows of equal size, {len(split.X):,} training rows"
+        for name, peer in PEERS.items():
+            if peer.installed:
+                flow = WarmFlow(peer, epochs=setup.epochs, device=setup.device)
+                record = judge(where, name, flow, split, split=seed)
+                yield {**record, "parameters": flow.n_parameters}
+        for name, aligner in _beside_peers(setup).items():
+            record = judge(where, name, aligner, split, split=seed)
+            parameters = aligner.map_.core().parameters()
+            yield {**record, "parameters": sum(p.numel() for p in parameters)}
+
+
+def _beside_peers(setup: Setup) -> dict[str, INNAligner]:
+    return {
         "INNAligner(init=CCAAligner(), refit=False)": setup.inn(init=CCAAligner(), refit=False),
         "INNAligner(init=CCAAligner())": setup.inn(init=CCAAligner()),
         INN: setup.inn(),
     }
-    for name, aligner in aligners.items():
-        record = judge(where, name, aligner, split)
-        parameters = aligner.map_.core().parameters()
-        yield {**record, "parameters": sum(p.numel() for p in parameters)}

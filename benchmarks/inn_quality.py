@@ -118,7 +118,7 @@ def parse() -> argparse.Namespace:
     add("--pair", metavar="FILE.npz:KEY_X,KEY_Y", help="instead of the packaged sentences")
     add("--layers", nargs=2, type=Path, metavar="FILE.npz", help="arrays `hidden` of two models")
     add("--sizes", nargs="+", type=int, metavar="N", help="training rows (500 1600 6400 and all)")
-    add("--splits", type=int, default=5, help="of main, layers and rome (5)")
+    add("--splits", type=int, default=5, help="of main, layers, rome, published, peers (5)")
     add("--rows", type=int, help="training rows of ladder, norms, published and peers (all)")
     add("--seed-rows", type=int, default=1600, help="training rows of seeds (1600)")
     add(
