@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -161,7 +160,7 @@ class Comparison(Sequence[dict[str, Any]]):
         path : str or path-like
             File to write; an existing one is replaced.
         """
-        Path(path).write_text(as_csv(self.rows), encoding="utf-8")
+        as_csv(self.rows, path)
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.names)}: {len(self)} rows>"

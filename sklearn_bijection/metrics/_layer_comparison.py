@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,11 +91,7 @@ class LayerComparison:
         text : str or None
             None if a file was written.
         """
-        text = as_csv(self.rows)
-        if path is None:
-            return text
-        Path(path).write_text(text, encoding="utf-8")
-        return None
+        return as_csv(self.rows, path)
 
     def __repr__(self) -> str:
         n_layers_a, n_layers_b, n_splits = self.forward.shape

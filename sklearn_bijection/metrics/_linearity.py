@@ -161,8 +161,9 @@ def linearity(
     ----------
     S. Zhao et al., "Of non-linearity and commutativity in BERT", 2021, arXiv 2101.04547. Their linearity
     score is `cosine`, of an approximator that is trained for it by gradient descent, where the map here is
-    the closed-form one; their cone size is `cone`, and they correct the one for the other. `gamma` has the
-    best constant in the place of the cone, so that a constant is worth 0.
+    the closed-form one, which has the least squared error: theirs may reach a slightly greater cosine. Their
+    cone size is `cone`, and they correct the one for the other. `gamma` has the best constant in the place
+    of the cone, so that a constant is worth 0.
 
     Examples
     --------

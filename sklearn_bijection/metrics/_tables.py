@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 
@@ -24,10 +26,15 @@ def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
     return [head, "-" * len(head), *lines]
 
 
-def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
-    """Return a header and a line per record."""
+def as_csv(
+    records: Sequence[Mapping[str, Any]], path: str | PathLike[str] | None = None
+) -> str | None:
+    """Return a header and a line per record, or write them to a file and return nothing."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(records)
-    return text.getvalue()
+    if path is None:
+        return text.getvalue()
+    Path(path).write_text(text.getvalue(), encoding="utf-8")
+    return None

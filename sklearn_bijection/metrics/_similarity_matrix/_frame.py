@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,16 +71,11 @@ class SimilarityMatrix:
         text : str or None
             None if a file was written.
         """
-        text = as_csv(
-            [
-                {"": label, **dict(zip(self.columns, row, strict=True))}
-                for label, row in zip(self.labels, self.values.tolist(), strict=True)
-            ]
-        )
-        if path is None:
-            return text
-        Path(path).write_text(text, encoding="utf-8")
-        return None
+        records = [
+            {"": label, **dict(zip(self.columns, row, strict=True))}
+            for label, row in zip(self.labels, self.values.tolist(), strict=True)
+        ]
+        return as_csv(records, path)
 
     def __repr__(self) -> str:
         n_rows, n_columns = self.values.shape
