@@ -11,6 +11,7 @@ from numpy.random import RandomState
 from skorch.callbacks import Checkpoint, EarlyStopping, LRScheduler
 
 from sklearn_bijection import INNAligner, ProcrustesAligner
+from sklearn_bijection._inn._gates import GateSettings, _descended
 from sklearn_bijection._inn._pairs import RawPairs, split
 from sklearn_bijection.metrics import r2
 
@@ -119,3 +120,9 @@ def test_a_type_that_turns_the_unit_into_zero_is_refused():
     X, y = noisy_pair(60)
     with pytest.raises(ValueError, match=r"torch\.float16 turns .* into zero"):
         start().fit(X * 1e-9, y).to_torch(torch.float16)
+
+
+def test_gates_are_held_back_from_hanging_on_a_few_coordinates() -> None:
+    guess = GateSettings.first_guess(6)
+    found = _descended(guess, [lambda settings: -0.01 * settings.sharpness])
+    assert 3 < float(found.settings.sharpness) < 4

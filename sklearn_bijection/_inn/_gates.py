@@ -21,6 +21,11 @@ N_GATES = 6
 #: Log-scale that no gate exceeds, whatever the fit asks for: it bounds what a round trip amplifies.
 LARGEST_REACH = 3.0
 
+#: Power of ``1 - gain``, as a logarithm, from which on gates are held back. Sharper ones hang on a few
+#: coordinates of the folds they were fitted to, and go wrong in the frame of all rows.
+_SHARPEST = 3.0
+_HOLD = 1e-2
+
 _LEAST_GAIN = 1e-6
 _N_STEPS = 20
 
@@ -176,7 +181,7 @@ def fit_gates(folds: list[Fold]) -> FittedGates:
 
 
 def _descended(guess: GateSettings, errors: list[_FoldError]) -> FittedGates:
-    """The best settings that L-BFGS comes by."""
+    """The best settings that L-BFGS comes by, none of them too sharp."""
     settings = GateSettings(*(value.requires_grad_() for value in guess))
     optimizer = torch.optim.LBFGS(settings, max_iter=_N_STEPS, line_search_fn="strong_wolfe")
     best = FittedGates(settings, np.inf)
@@ -184,7 +189,8 @@ def _descended(guess: GateSettings, errors: list[_FoldError]) -> FittedGates:
     def closure() -> Tensor:
         nonlocal best
         optimizer.zero_grad()
-        loss = torch.stack([error(settings) for error in errors]).mean()
+        too_sharp = (settings.sharpness - _SHARPEST).clamp(min=0).square()
+        loss = torch.stack([error(settings) for error in errors]).mean() + _HOLD * too_sharp
         loss.backward()  # type: ignore[no-untyped-call]
         if loss.item() < best.error:
             copies = (value.detach().clone() for value in settings)
