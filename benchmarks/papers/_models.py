@@ -9,7 +9,7 @@ import argparse
 import csv
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,21 @@ def sentences_of(options: argparse.Namespace) -> list[str]:
         if held_out.exists():
             return held_out.read_text(encoding="utf-8").splitlines()[:n_texts]
     return list(load_sentence_pair().sentences)[:n_texts]
+
+
+def collected(
+    records: Iterable[Record], tables: Callable[[list[Any]], str], out: Path, name: str
+) -> list[Any]:
+    """All records, shown as tables and written as ``OUT/NAME.csv``, also where the run is broken off."""
+    found: list[Any] = []
+    try:
+        for record in records:
+            found.append(record)
+    finally:
+        if found:
+            print(tables(found), flush=True)
+            write_csv(out, name, found)
+    return found
 
 
 def write_csv(out: Path, name: str, records: Sequence[Record]) -> None:

@@ -56,10 +56,10 @@ from _models import (
     CONTROL,
     Record,
     Seeds,
+    collected,
     parser_of,
     seeds_of,
     sentences_of,
-    write_csv,
     write_figure,
 )
 from _report import describe, environment
@@ -219,14 +219,7 @@ def main() -> None:
     options = parse()
     warnings.filterwarnings("ignore", message=".*were cut")
     print(describe(environment()))
-    records: list[Record] = []
-    try:
-        for record in run(options):
-            records.append(record)
-    finally:
-        if records:
-            print(tables(records), flush=True)
-            write_csv(options.out, NAME, records)
+    records = collected(run(options), tables, options.out, NAME)
     write_figure(options.out, NAME, gammas(records))
     write_figure(options.out, f"{NAME}_removed", curves(records))
     write_figure(options.out, f"{NAME}_swapped", swaps(records))

@@ -62,10 +62,10 @@ from _models import (
     TRAINED,
     Record,
     Seeds,
+    collected,
     parser_of,
     seeds_of,
     sentences_of,
-    write_csv,
     write_figure,
 )
 from _report import describe, environment
@@ -221,14 +221,7 @@ def main() -> None:
     for message in (".*were cut", ".*is too few for spaces"):
         warnings.filterwarnings("once", message=message)
     print(describe(environment()))
-    records: list[Record] = []
-    try:
-        for record in run(options):
-            records.append(record)
-    finally:
-        if records:
-            print(tables(records), flush=True)
-            write_csv(options.out, NAME, records)
+    records = collected(run(options), tables, options.out, NAME)
     write_figure(options.out, NAME, curves(records, (DIGITS, UNITS)))
     write_figure(options.out, f"{NAME}_accuracy", bars(records, (STITCHED, MOVED)))
 
