@@ -31,7 +31,7 @@ from ._start import (
     Recipe,
     Start,
     affine_start,
-    gated_start,
+    gated_recipe,
     standard_start,
 )
 from ._training import (
@@ -347,7 +347,7 @@ class INNAligner(BaseAligner):
             device = resolve_device(self.device, self.precision)
             before = getattr(self, "history_", []) if earlier else []
             with seeded(draws_of(self.random_state), device):
-                begun, _ = self._begin(raw, earlier, device)
+                begun = self._begin(raw, earlier, device, self._recipe(raw, earlier))
                 trained = self._train(begun, raw, None, one_pass=True)
                 self._keep(trained, begun, raw)
             self.history_ = [
@@ -447,30 +447,33 @@ class INNAligner(BaseAligner):
         device: str,
     ) -> Trained:
         """Train on `learned`, and once more on all rows if some of them were kept apart."""
+        recipe = self._recipe(raw, earlier)
         try:
-            begun, recipe = self._begin(learned, earlier, device)
+            begun = self._begin(learned, earlier, device, recipe)
         except ConstantViewError:
             if learned is raw:
                 raise
             # All that varies was kept apart: nothing is left to judge a training by.
-            return self._learn(raw, raw, raw.take(NO_ROWS), earlier, device)
+            learned, valid = raw, raw.take(NO_ROWS)
+            begun = self._begin(raw, earlier, device, recipe)
         trained = self._train(begun, learned, valid)
         self._keep(trained, begun, raw)
         if learned is not raw and self._joins(raw) and not trained.interrupted:
-            begun, _ = self._begin(raw, earlier, device, recipe)
+            begun = self._begin(raw, earlier, device, recipe)
             self._refit(trained, begun, raw)
         return trained
 
+    def _recipe(self, raw: RawPairs, earlier: NetworkMap | None) -> Recipe | None:
+        """How the gated start of these rows is made, if that is what is wanted."""
+        gated = earlier is None and isinstance(self.init, str)
+        return gated_recipe(raw, self.direction) if gated else None
+
     def _begin(
-        self,
-        raw: RawPairs,
-        earlier: NetworkMap | None,
-        device: str,
-        recipe: Recipe | None = None,
-    ) -> tuple[NetworkMap, Recipe | None]:
+        self, raw: RawPairs, earlier: NetworkMap | None, device: str, recipe: Recipe | None
+    ) -> NetworkMap:
         """Epoch 0: the map that is there, or the start with as much freedom as these rows can bear."""
         if earlier is not None:
-            return earlier.on(device), None
+            return earlier.on(device)
         start = self._start(raw, recipe)
         architecture = Architecture(
             start.width,
@@ -484,11 +487,11 @@ class INNAligner(BaseAligner):
             mixing=self.mixing,
             learn_linear=self.learn_linear,
         )
-        return start.as_map(architecture, device), start.recipe
+        return start.as_map(architecture, device)
 
-    def _start(self, raw: RawPairs, recipe: Recipe | None = None) -> Start:
-        if isinstance(self.init, str):
-            return gated_start(raw, self.direction, recipe)
+    def _start(self, raw: RawPairs, recipe: Recipe | None) -> Start:
+        if recipe is not None:
+            return recipe.start(raw)
         weight = raw.weight_of_all()
         moments = fold_moments(raw.X, raw.y, weight)[0]
         require_variance(moments)

@@ -26,6 +26,10 @@ LARGEST_REACH = 3.0
 _SHARPEST = 3.0
 _HOLD = 1e-2
 
+#: How strongly settings are pulled towards their first guess, times rows. The fewer rows there are, the
+#: further apart are the frames of the folds and that of all rows, which the gates are not fitted to.
+_PULL = 0.3
+
 _LEAST_GAIN = 1e-6
 _N_STEPS = 20
 
@@ -139,10 +143,11 @@ class _FoldError:
         error: Tensor = self.loss(images, (self.x, self.y, self.weight))
         return error
 
-    def ungated(self) -> float:
+    def ungated(self) -> Tensor:
         """Error of the linear map of the frame, which scales nothing."""
         images = Images(forward=self.z @ self.to_y, inverse=self.w @ self.to_x)
-        return float(self.loss(images, (self.x, self.y, self.weight)))
+        error: Tensor = self.loss(images, (self.x, self.y, self.weight))
+        return error
 
 
 def _tensor(array: NDArray[np.float64]) -> Tensor:
@@ -154,57 +159,63 @@ def gain_of(frame: CanonicalFrame, n_groups: int) -> Tensor:
     return _tensor(np.maximum(frame.gain, _LEAST_GAIN)[interleaved(frame.width, n_groups)])
 
 
-class FittedGates(NamedTuple):
-    """Settings fitted on held-out rows, and their error there: a fraction of the variances."""
-
-    settings: GateSettings
-    error: float
-
-
 def fit_for_gates(folds: list[Fold]) -> bool:
     """Whether the frames are of one width, which has room for more than one group."""
     widths = {fold.frame.width for fold in folds}
     return len(widths) == 1 and min(widths) > 1
 
 
-def fit_gates(folds: list[Fold]) -> FittedGates:
+def fit_gates(folds: list[Fold], n_rows: int) -> GateSettings:
     """Fit the settings to the held-out rows of all folds together, both ways alike.
 
     Where much is shrunk a row has little energy, and gates that expect more open the wrong way at first
     and do not come back; where little is, the plain guess is as good or better. So both are fitted.
+
+    Parameters
+    ----------
+    folds : list of Fold
+        Of one width.
+    n_rows : int
+        Rows of all folds, those left out here too.
     """
     groups = _groups(folds)
     errors = [_FoldError(fold, groups) for fold in folds]
     typical = float(np.mean([error.log_energy for error in errors]))
     guesses = (GateSettings.first_guess(len(groups), energy) for energy in (0.0, typical))
-    return min((_descended(guess, errors) for guess in guesses), key=lambda found: found.error)
+    found = (_descended(guess, errors, _PULL / n_rows) for guess in guesses)
+    return min(found, key=lambda pair: pair[1])[0]
 
 
-def _descended(guess: GateSettings, errors: list[_FoldError]) -> FittedGates:
-    """The best settings that L-BFGS comes by, none of them too sharp."""
-    settings = GateSettings(*(value.requires_grad_() for value in guess))
+def _descended(
+    guess: GateSettings, errors: list[_FoldError], pull: float
+) -> tuple[GateSettings, float]:
+    """The best settings that L-BFGS comes by, none too sharp or too far from the guess, and their loss."""
+    settings = GateSettings(*(value.clone().requires_grad_() for value in guess))
     optimizer = torch.optim.LBFGS(settings, max_iter=_N_STEPS, line_search_fn="strong_wolfe")
-    best = FittedGates(settings, np.inf)
+    best = guess, np.inf
 
     def closure() -> Tensor:
         nonlocal best
         optimizer.zero_grad()
         too_sharp = (settings.sharpness - _SHARPEST).clamp(min=0).square()
-        loss = torch.stack([error(settings) for error in errors]).mean() + _HOLD * too_sharp
+        moved = [(new - old).square().sum() for new, old in zip(settings, guess, strict=True)]
+        held_out = torch.stack([error(settings) for error in errors]).mean()
+        loss = held_out + _HOLD * too_sharp + pull * torch.stack(moved).sum()
         loss.backward()  # type: ignore[no-untyped-call]
-        if loss.item() < best.error:
-            copies = (value.detach().clone() for value in settings)
-            best = FittedGates(GateSettings(*copies), loss.item())
+        if loss.item() < best[1]:
+            best = GateSettings(*(value.detach().clone() for value in settings)), loss.item()
         return loss
 
     optimizer.step(closure)  # type: ignore[no-untyped-call]
     return best
 
 
-def ungated_error(folds: list[Fold]) -> float:
-    """Error on the held-out rows of the linear maps of the frames, which scale nothing."""
+def held_out_errors(folds: list[Fold], settings: GateSettings | None) -> NDArray[np.float64]:
+    """Error of each fold's rows, a fraction of the variances: of gates, or for None of the linear map."""
+    errors = [_FoldError(fold, _groups(folds)) for fold in folds]
     with torch.no_grad():
-        return float(np.mean([_FoldError(fold, _groups(folds)).ungated() for fold in folds]))
+        found = [error.ungated() if settings is None else error(settings) for error in errors]
+    return np.array([float(error) for error in found])
 
 
 def _groups(folds: list[Fold]) -> tuple[Group, ...]:

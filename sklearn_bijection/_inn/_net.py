@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import ndtr, stdtrit
 from skorch import NeuralNet
 from skorch.callbacks import Callback, EarlyStopping
 from torch import Tensor, nn
@@ -198,11 +199,14 @@ class BestEpoch(Callback):
         """Whether an epoch is better than the start by more than two standard errors of the difference.
 
         With few validation rows the least of many epochs is often so by luck, and the start is what
-        generalises.
+        generalises. Of few rows the standard error is uncertain too: two become more, as Student's t has it.
         """
         assert self.start_rows is not None
         gain = self.start_rows - rows
-        return len(gain) > 1 and bool(gain.mean() > 2 * gain.std(ddof=1) / np.sqrt(len(gain)))
+        if len(gain) < 2:
+            return False
+        least = stdtrit(len(gain) - 1, ndtr(2.0)) * gain.std(ddof=1) / np.sqrt(len(gain))
+        return bool(gain.mean() > least)
 
 
 class EpochBar(Callback):

@@ -30,22 +30,31 @@ from ._gates import (
     fit_for_gates,
     fit_gates,
     gain_of,
+    held_out_errors,
     interleaved,
-    ungated_error,
 )
 from ._map import NetworkMap
 from ._pairs import RawPairs
 
+#: Folds that the start is searched with. Where there are hardly more rows than columns a map made of two
+#: thirds of them is far worse than that of all, so that more folds of fewer rows are left out then.
 _N_FOLDS = 3
+_N_FOLDS_OF_FEW = 10
+_FEW_ROWS_PER_COLUMN = 3
+_FOLD_ROWS_OF_FEW = 8
 _HELD_OUT_ROWS = 600
-_LEAST_FOLD_ROWS = 8
+
+#: Rows below which nothing is searched for, and the penalty then.
+_LEAST_ROWS = 28
+_BLIND_SHRINKAGE = (0.5, 0.5)
+
+#: Standard errors by which gates must be better than the best linear start. That many, since the linear one
+#: gains more from the rows that the folds leave out.
+_N_STANDARD_ERRORS = 3.0
 
 #: Widest pair that is judged on every fold, and for which the best linear start is searched for too: a
 #: decomposition of 4,096 columns takes a minute, and all of that takes some thirty.
 _SEARCHED_WIDTH = 1024
-
-#: For rows too few to find a penalty by.
-_BLIND_SHRINKAGE = (0.5, 0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +68,6 @@ class Start:
         Matrix and inverse matrix of the linear layers before and after the gates.
     gates : list of GateStart
         Empty where the start is linear.
-    recipe : Recipe or None
-        How it was found, if anything was searched for.
     """
 
     source: Standard
@@ -68,7 +75,6 @@ class Start:
     enter: tuple[NDArray[np.float64], NDArray[np.float64]]
     leave: tuple[NDArray[np.float64], NDArray[np.float64]]
     gates: list[GateStart]
-    recipe: Recipe | None = None
 
     @property
     def width(self) -> int:
@@ -94,43 +100,81 @@ def _linear(matrices: tuple[NDArray[np.float64], NDArray[np.float64]]) -> Linear
     return Linear(*(torch.from_numpy(np.ascontiguousarray(matrix)) for matrix in matrices))
 
 
-class Recipe(NamedTuple):
-    """What a gated start was found by, to make another one with more of the same rows.
-
-    Parameters
-    ----------
-    shrinkage : pair of float
-    settings : GateSettings or None
-        None where the start has no gates.
-    """
+class Found(NamedTuple):
+    """Penalties of the two regressions, and settings of the gates: None where there are to be none."""
 
     shrinkage: tuple[float, float]
     settings: GateSettings | None
 
 
-def gated_start(raw: RawPairs, direction: Direction, recipe: Recipe | None = None) -> Start:
-    """Two ridge regressions, one each way, joined by gates into one bijection.
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """What was found in some rows, to make the start of these and of parts of them.
+
+    Parameters
+    ----------
+    raw : RawPairs
+    moments : PairMoments
+        Of all these rows.
+    direction : str
+    found : Found
+    """
+
+    raw: RawPairs
+    moments: PairMoments
+    direction: Direction
+    found: Found
+
+    def start(self, raw: RawPairs) -> Start:
+        """Two ridge regressions of these rows, one each way, joined into one bijection.
+
+        By gates, or where these do not help by the linear map of the frame.
+        """
+        whole = self.moments if raw is self.raw else _moments(raw, 1)[0]
+        require_variance(whole)
+        frame = solve_frame(whole, self.found.shrinkage)
+        settings = self.found.settings
+        return _ungated(frame, self.direction) if settings is None else _gated(frame, settings)
+
+
+def gated_recipe(raw: RawPairs, direction: Direction) -> Recipe:
+    """Search the penalties and the gates of a start.
 
     The penalties are cross-validated on the moments; the gates are fitted on rows that the frame of their
-    fold has not seen. With too few rows for folds, and where gates do not help, the start is the linear
-    map of the frame. With a `recipe` nothing is searched for again.
+    fold has not seen. With too few rows for folds, and where gates do not help for sure, there are none.
     """
-    folds = fold_moments(raw.X, raw.y, raw.weight_of_all(), n_folds=_N_FOLDS)
+    folds = _folds(raw)
     whole = PairMoments.merge_all(folds)
     require_variance(whole)
-    if recipe is None:
-        folds = tuple(fold.in_units(whole.x.unit, whole.y.unit) for fold in folds)
-        recipe = _search(raw, folds, direction)
-    frame = solve_frame(whole, recipe.shrinkage)
-    return _ungated(frame, recipe, direction) if recipe.settings is None else _gated(frame, recipe)
+    folds = tuple(fold.in_units(whole.x.unit, whole.y.unit) for fold in folds)
+    return Recipe(raw, whole, direction, _search(raw, folds, direction))
 
 
-def _search(raw: RawPairs, folds: tuple[PairMoments, ...], direction: Direction) -> Recipe:
-    """Penalties and gates, unless the best linear start errs less on the same held-out rows."""
-    if min(fold.n_rows for fold in folds) < _LEAST_FOLD_ROWS or not all(map(varies, folds)):
-        return Recipe(_BLIND_SHRINKAGE, None)
-    wide = max(raw.X.shape[1], raw.y.shape[1]) > _SEARCHED_WIDTH
-    rests = all_but_one(folds)[: 1 if wide else _N_FOLDS]
+def _moments(raw: RawPairs, n_folds: int) -> tuple[PairMoments, ...]:
+    return fold_moments(raw.X, raw.y, raw.weight_of_all(), n_folds=n_folds)
+
+
+def _wide(raw: RawPairs) -> bool:
+    return bool(max(raw.X.shape[1], raw.y.shape[1]) > _SEARCHED_WIDTH)
+
+
+def _folds(raw: RawPairs) -> tuple[PairMoments, ...]:
+    """More of them where rows are few for the columns, if there is something to see in each."""
+    width = max(raw.X.shape[1], raw.y.shape[1])
+    n_folds = min(_N_FOLDS_OF_FEW, len(raw) // _FOLD_ROWS_OF_FEW)
+    if n_folds > _N_FOLDS and len(raw) < _FEW_ROWS_PER_COLUMN * width and not _wide(raw):
+        folds = _moments(raw, n_folds)
+        if all(map(varies, folds)):
+            return folds
+    return _moments(raw, _N_FOLDS)
+
+
+def _search(raw: RawPairs, folds: tuple[PairMoments, ...], direction: Direction) -> Found:
+    """Penalties and gates, unless these are not surely better than the best linear start."""
+    if len(raw) < _LEAST_ROWS or not all(map(varies, folds)):
+        return Found(_BLIND_SHRINKAGE, None)
+    wide = _wide(raw)
+    rests = all_but_one(folds)[: 1 if wide else None]
     problems = [CCAProblem.from_moments(rest) for rest in rests]
     swapped = tuple(fold.swap() for fold in folds)
     shrinkage = (
@@ -138,19 +182,26 @@ def _search(raw: RawPairs, folds: tuple[PairMoments, ...], direction: Direction)
         ridge_shrinkage(swapped, [problem.y for problem in problems]),
     )
     if direction != "symmetric":
-        return Recipe(shrinkage, None)
-    rows = _some_of_each_fold(raw, len(rests))
+        return Found(shrinkage, None)
+    rows = _some_of_each_fold(raw, len(folds), len(rests))
     gated = _held_out(raw, rows, _frames(rests, problems, shrinkage))
     if not fit_for_gates(gated):
-        return Recipe(shrinkage, None)
+        return Found(shrinkage, None)
     linear, both = gated, shrinkage
     if not wide:
         both = (choose_shrinkage(folds, problems=problems)[0],) * 2
         linear = _held_out(raw, rows, _frames(rests, problems, both))
-    fitted = fit_gates(gated)
-    if fitted.error < ungated_error(linear):
-        return Recipe(shrinkage, fitted.settings)
-    return Recipe(both, None)
+    settings = fit_gates(gated, len(raw))
+    if _surely_less(held_out_errors(gated, settings), held_out_errors(linear, None)):
+        return Found(shrinkage, settings)
+    return Found(both, None)
+
+
+def _surely_less(errors: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
+    """Whether errors are less than others of the same folds, by some standard errors of the difference."""
+    gain = others - errors
+    spread = np.std(gain, ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
+    return bool(np.mean(gain) > _N_STANDARD_ERRORS * spread)
 
 
 def _frames(
@@ -174,18 +225,16 @@ def _held_out(
     return found
 
 
-def _some_of_each_fold(raw: RawPairs, n_folds: int) -> list[NDArray[np.intp]]:
+def _some_of_each_fold(raw: RawPairs, n_folds: int, n_judged: int) -> list[NDArray[np.intp]]:
     """Places of at most `_HELD_OUT_ROWS` rows of the first folds, spread over all that take part."""
-    most = _HELD_OUT_ROWS // n_folds
-    step = max(1, len(raw) // (4 * _N_FOLDS * most))
+    most = _HELD_OUT_ROWS // n_judged
+    step = max(1, len(raw) // (4 * n_folds * most))
     rows = raw.rows[::step]
-    fold = fold_of(raw.X[rows], raw.y[rows], _N_FOLDS)
-    return [rows[fold == i][:most] for i in range(n_folds)]
+    fold = fold_of(raw.X[rows], raw.y[rows], n_folds)
+    return [rows[fold == i][:most] for i in range(n_judged)]
 
 
-def _gated(frame: CanonicalFrame, recipe: Recipe) -> Start:
-    settings = recipe.settings
-    assert settings is not None
+def _gated(frame: CanonicalFrame, settings: GateSettings) -> Start:
     n_gates = len(settings.offset)
     order = interleaved(frame.width, n_gates)
     starts = settings.starts(groups_of(frame.width, n_gates), gain_of(frame, n_gates))
@@ -195,11 +244,10 @@ def _gated(frame: CanonicalFrame, recipe: Recipe) -> Start:
         (frame.x.there[:, order], frame.x.back[order]),
         (frame.y.back[order], frame.y.there[:, order]),
         starts,
-        recipe,
     )
 
 
-def _ungated(frame: CanonicalFrame, recipe: Recipe, direction: Direction) -> Start:
+def _ungated(frame: CanonicalFrame, direction: Direction) -> Start:
     """The linear map of the frame: least squares one way, or the symmetric one."""
     least = np.maximum(frame.gain, np.exp(-LARGEST_REACH))
     gain = {
@@ -213,7 +261,6 @@ def _ungated(frame: CanonicalFrame, recipe: Recipe, direction: Direction) -> Sta
         (frame.x.there * gain, frame.x.back / gain[:, np.newaxis]),
         (frame.y.back, frame.y.there),
         [],
-        recipe,
     )
 
 
