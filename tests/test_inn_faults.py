@@ -10,8 +10,9 @@ from conftest import noisy_pair
 from numpy.random import RandomState
 from skorch.callbacks import Checkpoint, EarlyStopping, LRScheduler
 
-from sklearn_bijection import INNAligner, ProcrustesAligner
+from sklearn_bijection import CCAAligner, INNAligner, ProcrustesAligner
 from sklearn_bijection._inn._gates import GateSettings, _descended
+from sklearn_bijection._inn._net import BestEpoch
 from sklearn_bijection._inn._pairs import RawPairs, split
 from sklearn_bijection.metrics import r2
 
@@ -124,5 +125,48 @@ def test_a_type_that_turns_the_unit_into_zero_is_refused():
 
 def test_gates_are_held_back_from_hanging_on_a_few_coordinates() -> None:
     guess = GateSettings.first_guess(6)
-    found = _descended(guess, [lambda settings: -0.01 * settings.sharpness])
-    assert 3 < float(found.settings.sharpness) < 4
+    settings, _ = _descended(guess, [lambda settings: -0.01 * settings.sharpness], pull=0.0)
+    assert 3 < float(settings.sharpness) < 4
+
+
+def test_settings_of_few_rows_stay_near_the_first_guess() -> None:
+    guess = GateSettings.first_guess(6)
+    moved = []
+    for n_rows in (10, 1000):
+        settings, _ = _descended(guess, [lambda s: (s.offset - 9).square().sum()], pull=10 / n_rows)
+        moved.append(float((settings.offset - guess.offset).abs().mean()))
+    # The optimum of (t - 9)² + pull (t - guess)² lies 1 / (1 + pull) of the way from the guess.
+    way = float((9 - guess.offset).abs().mean())
+    np.testing.assert_allclose(moved, [way / 2, way / 1.01], rtol=1e-3)
+
+
+@pytest.mark.parametrize("bend", [0.0, 0.5])
+@pytest.mark.parametrize(("n_rows", "width"), [(60, 48), (100, 96)])
+def test_hardly_more_rows_than_columns_are_mapped_as_well_as_by_cca(n_rows, width, bend):
+    rng = np.random.default_rng(width)
+    X = rng.normal(size=(n_rows + 400, width)) * np.geomspace(1, 0.05, width)
+    rotated = X @ np.linalg.qr(rng.normal(size=(width, width)))[0]
+    y = rotated + bend * np.abs(rotated) + (0.1 if bend == 0 else 0) * rng.normal(size=X.shape)
+    train, test = (X[:n_rows], y[:n_rows]), (X[n_rows:], y[n_rows:])
+
+    def score(aligner):
+        aligner.fit(*train)
+        there, back = aligner.transform(test[0]), aligner.inverse_transform(test[1])
+        return (r2(test[1], there) + r2(test[0], back)) / 2
+
+    assert score(INNAligner(random_state=0)) > score(CCAAligner()) - 0.005
+
+
+def test_a_start_that_is_kept_is_that_of_all_rows():
+    X, y = noisy_pair(40, 15, 15)
+    kept = INNAligner(random_state=0, lr=1e-9).fit(X, y)
+    assert kept.best_epoch_ == 0
+    np.testing.assert_array_equal(kept.transform(X), start().fit(X, y).transform(X))
+
+
+def test_of_three_rows_two_standard_errors_are_not_enough():
+    gain = np.array([1.0, 2.0, 4.0])
+    ratio = gain.mean() / (gain.std(ddof=1) / np.sqrt(3))
+    assert 2 < ratio < 4
+    assert not BestEpoch(gain)._beats_start(np.zeros(3))
+    assert BestEpoch(np.tile(gain, 20))._beats_start(np.zeros(60))

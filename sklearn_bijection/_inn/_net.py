@@ -189,7 +189,8 @@ class BestEpoch(Callback):
             better, loss = True, np.inf
         else:
             loss = float(net.valid_rows_.mean())
-            better = loss < self.loss and self._beats_start(net.valid_rows_)
+            # Once training has shown to help, epochs compete by their loss alone.
+            better = loss < self.loss and (self.epoch > 0 or self._beats_start(net.valid_rows_))
         net.history.record("valid_best", better)
         if better:
             self.epoch, self.loss = len(net.history), loss
