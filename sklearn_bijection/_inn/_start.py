@@ -183,14 +183,12 @@ def _search(raw: RawPairs, folds: tuple[PairMoments, ...], direction: Direction)
     )
     if direction != "symmetric":
         return Found(shrinkage, None)
+    both = shrinkage if wide else (choose_shrinkage(folds, problems=problems)[0],) * 2
     rows = _some_of_each_fold(raw, len(folds), len(rests))
     gated = _held_out(raw, rows, _frames(rests, problems, shrinkage))
     if not fit_for_gates(gated):
-        return Found(shrinkage, None)
-    linear, both = gated, shrinkage
-    if not wide:
-        both = (choose_shrinkage(folds, problems=problems)[0],) * 2
-        linear = _held_out(raw, rows, _frames(rests, problems, both))
+        return Found(both, None)
+    linear = gated if wide else _held_out(raw, rows, _frames(rests, problems, both))
     settings = fit_gates(gated, len(raw))
     if _surely_less(held_out_errors(gated, settings), held_out_errors(linear, None)):
         return Found(shrinkage, settings)
