@@ -27,8 +27,22 @@ from _probes import images_of, measures, mixtures, widened
 from _published import recipes
 from _report import NOT_INSTALLED
 from sklearn.decomposition import PCA
+from skorch.callbacks import Callback
 
 from sklearn_bijection import CCAAligner, INNAligner, ProcrustesAligner
+
+
+class ConstantRate(Callback):
+    """Undo the schedule before each batch: the learning rate is `lr` all the time."""
+
+    def on_batch_begin(self, net: Any, **kwargs: Any) -> None:
+        """Set the rate back."""
+        for group in net.optimizer_.param_groups:
+            group["lr"] = group["initial_lr"]
+
+    def __repr__(self) -> str:
+        return "ConstantRate()"
+
 
 LADDER: dict[str, tuple[Any, ...]] = {
     "init": (CCAAligner(), None),
@@ -41,6 +55,7 @@ LADDER: dict[str, tuple[Any, ...]] = {
     "learn_linear": (True,),
     "cosine": (0.1,),
     "lr": (3e-4, 3e-3),
+    "callbacks": ([ConstantRate()],),
     "weight_decay": (0.1,),
     "direction": ("forward", "backward"),
     "refit": (False,),
