@@ -13,7 +13,8 @@ from skorch.callbacks import Checkpoint, EarlyStopping, LRScheduler
 from sklearn_bijection import CCAAligner, INNAligner, ProcrustesAligner
 from sklearn_bijection._inn._gates import GateSettings, _descended
 from sklearn_bijection._inn._net import BestEpoch
-from sklearn_bijection._inn._pairs import RawPairs, split
+from sklearn_bijection._inn._pairs import RawPairs, as_raw, split
+from sklearn_bijection._inn._start import _some_of_each_fold
 from sklearn_bijection.metrics import r2
 
 
@@ -170,3 +171,59 @@ def test_of_three_rows_two_standard_errors_are_not_enough():
     assert 2 < ratio < 4
     assert not BestEpoch(gain)._beats_start(np.zeros(3))
     assert BestEpoch(np.tile(gain, 20))._beats_start(np.zeros(60))
+
+
+def assert_maps_like_cca(X, y, direction="symmetric"):
+    found, expected = start(direction=direction), CCAAligner(direction=direction)
+    found.fit(X, y)
+    expected.fit(X, y)
+    np.testing.assert_allclose(found.transform(X), expected.transform(X), rtol=1e-6, atol=1e-8)
+    back = found.inverse_transform(y), expected.inverse_transform(y)
+    np.testing.assert_allclose(*back, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_rows", [10, 16, 27])
+def test_rows_too_few_for_gates_are_mapped_by_cca(n_rows):
+    assert_maps_like_cca(*noisy_pair(n_rows, 6, 6))
+
+
+def test_rows_that_all_fall_into_one_fold_are_mapped_by_cca():
+    rng = np.random.default_rng(0)
+    signs = np.sign(rng.normal(size=(200, 8)))
+    other = np.where(rng.random(signs.shape) < 0.03, -signs, signs)
+    assert_maps_like_cca(signs * np.geomspace(1, 10, 8), other * np.geomspace(10, 1, 8))
+
+
+def test_gates_that_are_better_by_luck_are_not_taken():
+    rng = np.random.default_rng(100)
+    X = rng.normal(size=(1100, 12)) * np.geomspace(1, 0.2, 12)
+    y = X @ rng.normal(size=(12, 12))
+    y += y.std() * rng.normal(size=y.shape)
+    assert_maps_like_cca(X[:100], y[:100])
+
+
+def test_a_part_of_the_rows_that_has_lost_a_column_can_be_learned_from():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 6))
+    y = X[:, :3] @ rng.normal(size=(3, 3)) + 0.7 * rng.normal(size=(200, 3))
+    X[:, -1] = 0
+    X[[3, 90], -1] = 1, -2
+    for seed in (8, 9, 10):
+        aligner = INNAligner(random_state=seed, max_epochs=1, validation_fraction=0.5, refit=False)
+        assert np.isfinite(aligner.fit(X, y).transform(X)).all()
+
+
+def test_rows_to_judge_by_are_spread_over_all():
+    X, y = noisy_pair(5000, 3, 3)
+    for chosen in _some_of_each_fold(as_raw((X, y, None)), 3, 3):
+        assert 190 < len(chosen) <= 200
+        quarters = np.bincount(chosen * 4 // 5000, minlength=4)
+        assert quarters.min() > 35
+
+
+def test_may_be_fitted_by_who_only_infers():
+    X, y = noisy_pair(60)
+    expected = INNAligner(max_epochs=1, random_state=0).fit(X, y).transform(X)
+    with torch.inference_mode():
+        found = INNAligner(max_epochs=1, random_state=0).fit(X, y).transform(X)
+    np.testing.assert_array_equal(found, expected)

@@ -116,7 +116,7 @@ class _FoldError:
         self.to_x = _tensor(frame.x.back[order, : len(frame.source.columns)])
         self.to_y = _tensor(frame.y.back[order, : len(frame.target.columns)])
         self.x, self.y, self.weight = fold.x, fold.y, fold.weight
-        self.gain = gain_of(frame, len(groups))
+        self.gain, self.level = gain_of(frame, len(groups)), frame.level
         self.groups = groups
         self.both = BothWays(
             Chain([GateCoupling(groups, i) for i in range(len(groups))]), frame.width, frame.width
@@ -132,22 +132,26 @@ class _FoldError:
         return float(torch.stack([self.z, self.w]).square().mean().log())
 
     def __call__(self, settings: GateSettings) -> Tensor:
+        error: Tensor = self.by_row(settings).mean()
+        return error
+
+    def by_row(self, settings: GateSettings | None) -> Tensor:
+        """Weighted error of each row: of the gates, or for None of the linear map of the frame."""
+        linear = Images(self.z * self.level, self.w / self.level)
+        images = linear if settings is None else self._gated(settings)
+        assert images.forward is not None and images.inverse is not None
+        there, back = images.forward @ self.to_y, images.inverse @ self.to_x
+        by_row: Tensor = self.loss.by_row(Images(there, back), self.x, self.y) * self.weight
+        return by_row
+
+    def _gated(self, settings: GateSettings) -> Images:
         parameters = {
             f"core.layers.{i}.{name}": value
             for i, start in enumerate(settings.starts(self.groups, self.gain))
             for name, value in start._asdict().items()
         }
-        images = functional_call(self.both, parameters, (self.z, self.w))
-        there, back = images.forward @ self.to_y, images.inverse @ self.to_x
-        images = images._replace(forward=there, inverse=back)
-        error: Tensor = self.loss(images, (self.x, self.y, self.weight))
-        return error
-
-    def ungated(self) -> Tensor:
-        """Error of the linear map of the frame, which scales nothing."""
-        images = Images(forward=self.z @ self.to_y, inverse=self.w @ self.to_x)
-        error: Tensor = self.loss(images, (self.x, self.y, self.weight))
-        return error
+        images: Images = functional_call(self.both, parameters, (self.z, self.w))
+        return images
 
 
 def _tensor(array: NDArray[np.float64]) -> Tensor:
@@ -211,11 +215,13 @@ def _descended(
 
 
 def held_out_errors(folds: list[Fold], settings: GateSettings | None) -> NDArray[np.float64]:
-    """Error of each fold's rows, a fraction of the variances: of gates, or for None of the linear map."""
+    """Error of each held-out row, a fraction of the variances: of gates, or for None of the linear map."""
     errors = [_FoldError(fold, _groups(folds)) for fold in folds]
     with torch.no_grad():
-        found = [error.ungated() if settings is None else error(settings) for error in errors]
-    return np.array([float(error) for error in found])
+        by_row: NDArray[np.float64] = (
+            torch.cat([error.by_row(settings) for error in errors]).double().numpy()
+        )
+    return by_row
 
 
 def _groups(folds: list[Fold]) -> tuple[Group, ...]:

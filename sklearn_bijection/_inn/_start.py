@@ -20,6 +20,7 @@ from .._solvers import (
     Standard,
     all_but_one,
     choose_shrinkage,
+    resolve_shrinkage,
     ridge_shrinkage,
     solve_frame,
 )
@@ -44,9 +45,9 @@ _FEW_ROWS_PER_COLUMN = 3
 _FOLD_ROWS_OF_FEW = 8
 _HELD_OUT_ROWS = 600
 
-#: Rows below which nothing is searched for, and the penalty then.
+#: Rows below which the start is the linear one, and the largest penalty then: a frame needs less than 1.
 _LEAST_ROWS = 28
-_BLIND_SHRINKAGE = (0.5, 0.5)
+_LARGEST_SHRINKAGE = 1 - 1e-6
 
 #: Standard errors by which gates must be better than the best linear start. That many, since the linear one
 #: gains more from the rows that the folds leave out.
@@ -132,9 +133,11 @@ class Recipe:
         """
         whole = self.moments if raw is self.raw else _moments(raw, 1)[0]
         require_variance(whole)
-        frame = solve_frame(whole, self.found.shrinkage)
-        settings = self.found.settings
-        return _ungated(frame, self.direction) if settings is None else _gated(frame, settings)
+        frame, settings = solve_frame(whole, self.found.shrinkage), self.found.settings
+        # A part of the rows may have lost coordinates.
+        if settings is None or frame.width < len(settings.offset):
+            return _ungated(frame, self.direction)
+        return _gated(frame, settings)
 
 
 def gated_recipe(raw: RawPairs, direction: Direction) -> Recipe:
@@ -172,7 +175,10 @@ def _folds(raw: RawPairs) -> tuple[PairMoments, ...]:
 def _search(raw: RawPairs, folds: tuple[PairMoments, ...], direction: Direction) -> Found:
     """Penalties and gates, unless these are not surely better than the best linear start."""
     if len(raw) < _LEAST_ROWS or not all(map(varies, folds)):
-        return Found(_BLIND_SHRINKAGE, None)
+        problem = CCAProblem.from_moments(PairMoments.merge_all(folds))
+        intensities = resolve_shrinkage(folds, problem, "auto", direction=direction)[0]
+        x, y = (min(intensity, _LARGEST_SHRINKAGE) for intensity in intensities)
+        return Found((x, y), None)
     wide = _wide(raw)
     rests = all_but_one(folds)[: 1 if wide else None]
     problems = [CCAProblem.from_moments(rest) for rest in rests]
@@ -196,9 +202,9 @@ def _search(raw: RawPairs, folds: tuple[PairMoments, ...], direction: Direction)
 
 
 def _surely_less(errors: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
-    """Whether errors are less than others of the same folds, by some standard errors of the difference."""
+    """Whether errors are less than others of the same rows, by some standard errors of the difference."""
     gain = others - errors
-    spread = np.std(gain, ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
+    spread = np.std(gain, ddof=1) / np.sqrt(len(gain))
     return bool(np.mean(gain) > _N_STANDARD_ERRORS * spread)
 
 
@@ -226,10 +232,12 @@ def _held_out(
 def _some_of_each_fold(raw: RawPairs, n_folds: int, n_judged: int) -> list[NDArray[np.intp]]:
     """Places of at most `_HELD_OUT_ROWS` rows of the first folds, spread over all that take part."""
     most = _HELD_OUT_ROWS // n_judged
-    step = max(1, len(raw) // (4 * n_folds * most))
-    rows = raw.rows[::step]
+    rows = raw.rows[:: max(1, len(raw) // (4 * n_folds * most))]
     fold = fold_of(raw.X[rows], raw.y[rows], n_folds)
-    return [rows[fold == i][:most] for i in range(n_judged)]
+    members = [rows[fold == i] for i in range(n_judged)]
+    return [
+        some[np.linspace(0, len(some) - 1, min(len(some), most)).astype(int)] for some in members
+    ]
 
 
 def _gated(frame: CanonicalFrame, settings: GateSettings) -> Start:
@@ -247,12 +255,15 @@ def _gated(frame: CanonicalFrame, settings: GateSettings) -> Start:
 
 def _ungated(frame: CanonicalFrame, direction: Direction) -> Start:
     """The linear map of the frame: least squares one way, or the symmetric one."""
-    least = np.maximum(frame.gain, np.exp(-LARGEST_REACH))
-    gain = {
-        "symmetric": np.ones(frame.width),
-        "forward": least,
-        "backward": 1 / least,
-    }[direction]
+    level, least = frame.level, np.exp(-LARGEST_REACH)
+    gain = (
+        level
+        * {
+            "symmetric": np.ones(frame.width),
+            "forward": np.maximum(frame.gain / level, least),
+            "backward": 1 / np.maximum(frame.gain * level, least),
+        }[direction]
+    )
     return Start(
         frame.source,
         frame.target,

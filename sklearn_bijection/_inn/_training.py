@@ -241,12 +241,12 @@ def draws_of(random_state: int | RandomState | None) -> RandomState:
 def seeded(draws: RandomState, device: str) -> Iterator[None]:
     """Seed torch for the CPU and for `device`, and leave its generators as they were.
 
-    One thread at a time, for the generators belong to all.
+    One thread at a time, for the generators belong to all. A caller who is only inferring can fit here too.
     """
     seed = int(draws.randint(np.iinfo(np.int32).max))
     on_cuda = device.startswith("cuda")
     fork = torch.random.fork_rng(devices=[torch.device(device)] if on_cuda else [])
-    with _ONE_AT_A_TIME, fork:
+    with _ONE_AT_A_TIME, fork, torch.inference_mode(False):
         torch.default_generator.manual_seed(seed)
         if on_cuda:
             with torch.cuda.device(device):

@@ -82,6 +82,9 @@ class CanonicalFrame:
     gain : ndarray of shape (width,)
         A ridge regression of y on x multiplies the coordinates of x by it to get those of y, and one of x on
         y the coordinates of y to get those of x. In [0, 1], zero beyond the pairs.
+    level : float
+        What CCA with the same intensities multiplies every coordinate of x by to get that of y; 1 where the
+        two intensities are equal.
     """
 
     source: Standard
@@ -89,6 +92,7 @@ class CanonicalFrame:
     x: Basis
     y: Basis
     gain: Array
+    level: float
 
     @property
     def width(self) -> int:
@@ -126,6 +130,7 @@ def solve_frame(
         _basis(problem.x, U, shrinkage[0], source, width),
         _basis(problem.y, Vt.T, shrinkage[1], target, width),
         gain,
+        level=float(np.sqrt((1 - shrinkage[1]) / (1 - shrinkage[0]))),
     )
 
 
